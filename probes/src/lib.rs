@@ -1,1 +1,16 @@
-//! probes
+//! Reads the machine into a [`snapshot::Snapshot`]: driver counters, kernel log, `/proc`, host.
+//!
+//! No terminal, no async, no opinion: plain data with a reason for whatever is missing. Reading and
+//! parsing are apart: `read_…` touches the machine, `parse_…` takes text.
+
+pub mod driver;
+pub mod host;
+pub mod kernel_log;
+pub mod machine;
+pub mod metric;
+pub mod nvml;
+pub mod proc;
+pub mod reading;
+pub mod self_cost;
+pub mod snapshot;
+pub mod units;

@@ -1,0 +1,141 @@
+//! The driver: kernel module, library, their versions, and why it does not work.
+
+use serde::{Deserialize, Serialize};
+
+use crate::reading::Reading;
+use crate::snapshot::Stamp;
+
+/// The driver and its library.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Driver {
+    /// When the files were read.
+    pub read: Stamp,
+    /// Version of the loaded kernel module.
+    pub module_version: Reading<String>,
+    /// `open` or `proprietary`.
+    pub module_flavour: Reading<String>,
+    /// Users of the module (`refcnt`).
+    pub module_users: Reading<u32>,
+    /// Version that the library reports as the driver's.
+    pub version: Reading<String>,
+    /// Version of the library itself, `13.590.48.01`.
+    pub nvml_version: Reading<String>,
+    /// Newest CUDA that this driver runs, `13.1`.
+    pub cuda_version: Reading<String>,
+    /// Release branch.
+    pub branch: Reading<String>,
+    /// The library that is loaded, with symbolic links followed.
+    pub library_path: Reading<String>,
+    /// Version in the name of the library file on disk, which the next process will load.
+    pub library_on_disk: Reading<String>,
+    /// Whether GPU system processor firmware is enabled for the module (`EnableGpuFirmware`).
+    pub gsp_enabled: Reading<bool>,
+    /// Only root may use the profiling counters (`RmProfilingAdminOnly`).
+    pub profiling_admin_only: Reading<bool>,
+    /// Loaded NVIDIA modules, and nouveau.
+    pub modules: Reading<Vec<String>>,
+    /// NVIDIA display and 3D controllers on the PCI bus, driver or not.
+    pub pci_gpus: Reading<Vec<PciGpu>>,
+    /// Device nodes below `/dev`.
+    pub device_nodes: Reading<Vec<DeviceNode>>,
+    /// How the library answers.
+    pub session: Session,
+    /// GPUs that the library counts.
+    pub gpu_count: Reading<u32>,
+    /// What is wrong with the driver as a whole.
+    pub problem: Option<DriverProblem>,
+}
+
+/// How the library answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum Session {
+    /// It is being loaded or initialised.
+    #[default]
+    Starting,
+    /// It answers.
+    Open,
+    /// Loading or initialising it failed; it is tried again.
+    Failed {
+        /// NVML's number; 0 where the library could not be loaded at all.
+        code: u32,
+        /// The answer in words.
+        answer: String,
+    },
+    /// Initialising it has not returned.
+    NoAnswer {
+        /// The call that is stuck.
+        call: String,
+        /// Since when, milliseconds since 1970.
+        since_ms: u64,
+    },
+}
+
+/// An NVIDIA GPU as the PCI bus shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PciGpu {
+    /// `0000:83:00.0`.
+    pub pci: String,
+    /// PCI device id, `2330`.
+    pub device_id: String,
+    /// Bound kernel driver: `nvidia`, `nouveau`, `vfio-pci`; empty for none.
+    pub driver: String,
+    /// UUID from `/proc/driver/nvidia/gpus`, where the module has cached it.
+    pub uuid: Reading<String>,
+    /// Product name from the same place.
+    pub model: Reading<String>,
+    /// N of `/dev/nvidiaN`.
+    pub minor: Reading<u32>,
+    /// Current link, `32.0 GT/s PCIe` as generation.
+    pub link_generation: Reading<u32>,
+    /// Current lanes.
+    pub link_width: Reading<u32>,
+    /// The most the device can do.
+    pub max_link_generation: Reading<u32>,
+    /// The most lanes.
+    pub max_link_width: Reading<u32>,
+    /// NUMA node; absent where the platform names none.
+    pub numa_node: Reading<u32>,
+    /// CPUs near it.
+    pub local_cpus: Reading<String>,
+    /// Sum of corrected bus errors (AER).
+    pub aer_correctable_total: Reading<u64>,
+    /// Sum of uncorrected, non-fatal bus errors.
+    pub aer_nonfatal_total: Reading<u64>,
+    /// Sum of fatal bus errors.
+    pub aer_fatal_total: Reading<u64>,
+}
+
+/// A device node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceNode {
+    /// Name below `/dev`.
+    pub node: String,
+    /// Permission bits, octal as in `ls`: `666`.
+    pub mode: String,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Whether we may open it for reading and writing.
+    pub usable: bool,
+}
+
+/// One thing that keeps the whole driver from answering.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DriverProblem {
+    /// Stable id of the cause, such as `driver_library_mismatch`.
+    pub cause: String,
+    /// What is wrong, in one line.
+    pub title: String,
+    /// The figures that show it.
+    pub evidence: Vec<String>,
+    /// The next step.
+    pub help: String,
+    /// Nothing can be read while it lasts; otherwise it will bite at the next restart.
+    pub blocking: bool,
+}
