@@ -4,8 +4,11 @@
 //! parsing are apart: `read_…` touches the machine, `parse_…` takes text.
 
 pub mod driver;
+pub mod finding;
+pub mod history;
 pub mod host;
 pub mod kernel_log;
+pub mod ledger;
 pub mod machine;
 pub mod metric;
 pub mod nvml;

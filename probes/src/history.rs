@@ -1,0 +1,146 @@
+//! What the last snapshots said, for sparklines and trends.
+//!
+//! Keeps a ring a GPU and tracked metric, as 32-bit floats; a missing value is NaN and stays a gap.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::metric::{Metric, Pick};
+use crate::nvml;
+use crate::snapshot::{Gpu, Snapshot};
+
+/// Metrics of the table of which the past is kept.
+pub const TRACKED: &[&str] = &[
+    "infertop_gpu_busy_ratio",
+    "infertop_gpu_memory_used_bytes",
+    "infertop_gpu_memory_bandwidth_busy_ratio",
+    "infertop_gpu_power_draw_watts",
+    "infertop_gpu_temperature_celsius",
+    "infertop_gpu_sm_clock_hertz",
+    "infertop_gpu_pcie_tx_bytes_per_second",
+    "infertop_gpu_pcie_rx_bytes_per_second",
+    "infertop_gpu_pcie_replays_total",
+    "infertop_gpu_nvlink_tx_bytes_per_second",
+    "infertop_gpu_nvlink_rx_bytes_per_second",
+    "infertop_gpu_dram_bandwidth_ratio",
+    "infertop_gpu_l2_dram_hit_ratio",
+    "infertop_gpu_tensor_pipe_ratio",
+];
+
+/// The last values of the tracked metrics.
+pub struct History {
+    capacity: usize,
+    rows: Vec<&'static Metric<Gpu>>,
+    /// By GPU (UUID, or number while the UUID is unknown); one ring a row of `rows`.
+    gpus: HashMap<String, Vec<VecDeque<f32>>>,
+    host_cpu: VecDeque<f32>,
+    last_sequence: Option<u64>,
+    lost: u64,
+}
+
+impl History {
+    /// An empty history that keeps `capacity` snapshots.
+    pub fn new(capacity: usize) -> Self {
+        let rows = nvml::metrics().filter(|metric| TRACKED.contains(&metric.name)).collect();
+        Self {
+            capacity,
+            rows,
+            gpus: HashMap::new(),
+            host_cpu: VecDeque::new(),
+            last_sequence: None,
+            lost: 0,
+        }
+    }
+
+    /// Takes a snapshot in. A gap in its sequence counts as lost snapshots; a restart does not.
+    pub fn push(&mut self, snapshot: &Snapshot) {
+        if let Some(last) = self.last_sequence
+            && snapshot.sequence > last
+        {
+            self.lost += snapshot.sequence - last - 1;
+        }
+        self.last_sequence = Some(snapshot.sequence);
+        put(&mut self.host_cpu, self.capacity, snapshot.host.cpu_ratio.get().unwrap_or(f64::NAN));
+        for gpu in &snapshot.gpus {
+            let rings = self
+                .gpus
+                .entry(key(gpu))
+                .or_insert_with(|| self.rows.iter().map(|_| VecDeque::new()).collect());
+            for (ring, row) in rings.iter_mut().zip(&self.rows) {
+                let value = match row.pick {
+                    // The last values of a GPU that does not answer are not from now.
+                    Pick::One(pick) if gpu.answers() => pick(gpu).get(),
+                    _ => None,
+                };
+                put(ring, self.capacity, value.unwrap_or(f64::NAN));
+            }
+        }
+    }
+
+    /// A GPU's past values of a tracked metric, oldest first, NaN for gaps; empty when unknown.
+    pub fn series(&self, gpu: &Gpu, metric: &str) -> impl DoubleEndedIterator<Item = f32> + '_ {
+        let row = self.rows.iter().position(|row| row.name == metric);
+        let ring = row.and_then(|row| self.gpus.get(&key(gpu)).map(|rings| &rings[row]));
+        ring.into_iter().flatten().copied()
+    }
+
+    /// The host's CPU share, oldest first.
+    pub fn host_cpu(&self) -> impl DoubleEndedIterator<Item = f32> + '_ {
+        self.host_cpu.iter().copied()
+    }
+
+    /// Snapshots that never arrived.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Forgets the sequence: the next snapshot comes from another sampler.
+    pub fn new_feed(&mut self) {
+        self.last_sequence = None;
+    }
+}
+
+fn key(gpu: &Gpu) -> String {
+    gpu.uuid.value().cloned().unwrap_or_else(|| gpu.label())
+}
+
+// Ratios, watts and bytes need no more than the 24 bits of a 32-bit float in a sparkline.
+#[allow(clippy::cast_possible_truncation)]
+fn put(ring: &mut VecDeque<f32>, capacity: usize, value: f64) {
+    if ring.len() == capacity {
+        ring.pop_front();
+    }
+    ring.push_back(value as f32);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nvml::utilization::Utilization;
+    use crate::snapshot::Health;
+
+    fn tick(sequence: u64, busy: f64, health: Health) -> Snapshot {
+        let utilization = Utilization { gpu_ratio: busy.into(), ..Utilization::default() };
+        let gpu = Gpu { utilization, health, ..Gpu::default() };
+        Snapshot { sequence, gpus: vec![gpu], ..Snapshot::default() }
+    }
+
+    #[test]
+    fn every_tracked_metric_is_in_the_table() {
+        let names: Vec<_> = nvml::metrics().map(|metric| metric.name).collect();
+        assert!(TRACKED.iter().all(|name| names.contains(name)));
+    }
+
+    #[test]
+    fn gaps_are_counted_and_stale_values_are_no_history() {
+        let mut history = History::new(3);
+        history.push(&tick(1, 0.5, Health::Answering));
+        history.push(&tick(4, 0.6, Health::Lost { since_ms: 1, answer: String::new() }));
+        let gpu = Gpu::default();
+        let series: Vec<f32> = history.series(&gpu, "infertop_gpu_busy_ratio").collect();
+        assert!((series[0] - 0.5).abs() < 1e-6 && series[1].is_nan());
+        assert_eq!(history.lost(), 2);
+        history.new_feed();
+        history.push(&tick(1, 0.5, Health::Answering));
+        assert_eq!(history.lost(), 2);
+    }
+}
