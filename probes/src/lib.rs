@@ -12,6 +12,7 @@ pub mod ledger;
 pub mod machine;
 pub mod metric;
 pub mod nvml;
+pub mod pci;
 pub mod proc;
 pub mod reading;
 pub mod self_cost;

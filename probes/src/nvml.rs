@@ -4,10 +4,13 @@
 //! through `session::Device`, the only place with `unsafe`, which counts them, times them and
 //! turns return codes into reasons.
 
+pub mod calls;
 pub mod clocks;
+pub mod codes;
 pub mod ecc;
 pub mod events;
 pub mod fabric;
+mod fields;
 pub mod gpm;
 pub mod identity;
 pub mod memory;
@@ -16,6 +19,8 @@ pub mod nvlink;
 pub mod pcie;
 pub mod power;
 pub mod processes;
+pub mod reader;
+pub mod session;
 pub mod temperature;
 pub mod topology;
 pub mod utilization;

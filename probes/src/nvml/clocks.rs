@@ -4,10 +4,14 @@
 //! reason (fields 74 to 79 and 269 to 271, cumulative) cannot be missed between ticks. `idle` is not
 //! throttling, and `power_cap` alone is normal under full load on power-limited parts.
 
+use std::time::Instant;
+
 use serde::{Deserialize, Serialize};
 
+use super::fields::{FieldSet, reason_time_ids};
+use super::session::{Device, call};
 use crate::metric::Metric;
-use crate::reading::Reading;
+use crate::reading::{Absence, Reading};
 use crate::snapshot::{Gpu, Stamp};
 
 /// Clocks in MHz, and what slows them.
@@ -127,6 +131,90 @@ pub const METRICS: &[Metric<Gpu>] = &[
         |g| seconds(&g.clocks.power_brake_ns_total),
     ),
 ];
+
+/// Fields that [`Clocks::read`] takes: time under each reason.
+pub(crate) fn fast_fields(driver_version: &str) -> Vec<(u32, u32)> {
+    [74, 75, 77, 79].into_iter().chain(reason_time_ids(driver_version)).map(|id| (id, 0)).collect()
+}
+
+/// The largest clock that is believed.
+const MOST_MHZ: u32 = 20_000;
+
+fn clock(device: &Device, kind: u32) -> Reading<u32> {
+    let mut mhz = 0;
+    Reading::from(call!(device[kind], nvmlDeviceGetClockInfo(device.handle(), kind, &mut mhz)))
+        .and_then(|()| device.in_range(mhz, 0..=MOST_MHZ))
+}
+
+fn max_clock(device: &Device, kind: u32) -> Reading<u32> {
+    let mut mhz = 0;
+    Reading::from(call!(device[kind], nvmlDeviceGetMaxClockInfo(device.handle(), kind, &mut mhz)))
+        .and_then(|()| device.in_range(mhz, 0..=MOST_MHZ))
+}
+
+impl Clocks {
+    /// Reads what changes from tick to tick.
+    pub(crate) fn read(&mut self, device: &Device, fields: &FieldSet, driver_version: &str) {
+        let start = Instant::now();
+        self.sm_mhz = clock(device, 1);
+        let mut mask = 0;
+        self.reasons = Reading::from(call!(
+            device,
+            nvmlDeviceGetCurrentClocksEventReasons(device.handle(), &mut mask)
+        ))
+        .or_else(|| {
+            // The name before R535.
+            call!(device, nvmlDeviceGetCurrentClocksThrottleReasons(device.handle(), &mut mask))
+                .into()
+        })
+        .map(|()| mask);
+        self.power_cap_ns_total = fields.unsigned(74, 0);
+        self.thermal_ns_total = fields.unsigned(75, 0);
+        self.board_limit_ns_total = fields.unsigned(77, 0);
+        self.reliability_ns_total = fields.unsigned(79, 0);
+        let [software, hardware, brake] = reason_time_ids(driver_version);
+        self.software_thermal_ns_total = fields.unsigned(software, 0);
+        self.hardware_thermal_ns_total = fields.unsigned(hardware, 0);
+        self.power_brake_ns_total = fields.unsigned(brake, 0);
+        self.read = device.stamp(start);
+    }
+
+    /// Reads the other clocks and the P-state.
+    pub(crate) fn read_slow(&mut self, device: &Device) {
+        self.graphics_mhz = clock(device, 0);
+        self.memory_mhz = clock(device, 2);
+        self.video_mhz = clock(device, 3);
+        let mut state = 0;
+        self.performance_state = Reading::from(call!(
+            device,
+            nvmlDeviceGetPerformanceState(device.handle(), &mut state)
+        ))
+        // 32 stands for unknown.
+        .and_then(|()| {
+            if state == 32 {
+                Reading::Absent(Absence::NoData)
+            } else {
+                device.in_range(state, 0..=15)
+            }
+        });
+    }
+
+    /// Reads what stays while the driver is loaded.
+    pub(crate) fn read_once(&mut self, device: &Device) {
+        self.sm_max_mhz = max_clock(device, 1);
+        self.memory_max_mhz = max_clock(device, 2);
+        let mut mask = 0;
+        self.reasons_supported = Reading::from(call!(
+            device,
+            nvmlDeviceGetSupportedClocksEventReasons(device.handle(), &mut mask)
+        ))
+        .or_else(|| {
+            call!(device, nvmlDeviceGetSupportedClocksThrottleReasons(device.handle(), &mut mask))
+                .into()
+        })
+        .map(|()| mask);
+    }
+}
 
 #[cfg(test)]
 mod tests {

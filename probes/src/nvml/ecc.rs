@@ -5,8 +5,13 @@
 //! pages exist up to Turing, row remapping from Ampere on. With ECC off the driver may leave fields
 //! 1 to 31 untouched: a field whose time stamp is 0 is unsupported.
 
+use std::time::Instant;
+
+use nvml_wrapper_sys::bindings as sys;
 use serde::{Deserialize, Serialize};
 
+use super::fields::FieldSet;
+use super::session::{Device, Zeroed, call, version_word};
 use crate::metric::Metric;
 use crate::reading::Reading;
 use crate::snapshot::{Gpu, Stamp};
@@ -146,3 +151,99 @@ pub const METRICS: &[Metric<Gpu>] = &[
         |g| g.ecc.recovery_action.number(),
     ),
 ];
+
+/// Fields of row remapping and recovery, which must not be missed.
+pub(crate) const FAST_FIELDS: [(u32, u32); 5] = [(142, 0), (143, 0), (144, 0), (145, 0), (230, 0)];
+
+/// Places with their fields for corrected and uncorrected errors since the driver was loaded.
+const PLACES: [(&str, u32, u32); 5] =
+    [("l1", 7, 8), ("l2", 9, 10), ("dram", 11, 12), ("register_file", 13, 14), ("texture", 15, 16)];
+
+/// Fields that [`Ecc::read_slow`] takes: modes, totals, places, retired pages.
+pub(crate) fn slow_fields() -> Vec<(u32, u32)> {
+    (1..=16).chain(29..=31).map(|id| (id, 0)).collect()
+}
+
+impl Ecc {
+    /// Reads remapping and recovery.
+    pub(crate) fn read(&mut self, device: &Device, fields: &FieldSet) {
+        let start = Instant::now();
+        self.remapped_corrected_total = fields.unsigned(142, 0);
+        self.remapped_uncorrected_total = fields.unsigned(143, 0);
+        self.remap_pending = fields.flag(144);
+        self.remap_failed = fields.flag(145);
+        self.recovery_action = fields.small(230, 0);
+        self.read = device.stamp(start);
+    }
+
+    /// Reads error counts, retired pages and what waits for a reset.
+    pub(crate) fn read_slow(&mut self, device: &Device, fields: &FieldSet) {
+        self.enabled = fields.flag(1);
+        self.enabled_pending = fields.flag(2);
+        self.corrected_volatile_total = fields.unsigned(3, 0);
+        self.uncorrected_volatile_total = fields.unsigned(4, 0);
+        self.corrected_lifetime_total = fields.unsigned(5, 0);
+        self.uncorrected_lifetime_total = fields.unsigned(6, 0);
+        self.retired_corrected_total = fields.unsigned(29, 0);
+        self.retired_uncorrected_total = fields.unsigned(30, 0);
+        self.retirement_pending = fields.flag(31);
+        self.locations = PLACES
+            .iter()
+            .map(|(place, corrected, uncorrected)| EccLocation {
+                place: (*place).into(),
+                corrected_total: fields.unsigned(*corrected, 0),
+                uncorrected_total: fields.unsigned(*uncorrected, 0),
+            })
+            .chain([EccLocation {
+                place: "sram".into(),
+                corrected_total: sram_errors(device, 0),
+                uncorrected_total: sram_errors(device, 1),
+            }])
+            .collect();
+        self.read_sram(device);
+        let mut banks = sys::nvmlRowRemapperHistogramValues_t::zeroed();
+        self.remap_banks =
+            call!(device, nvmlDeviceGetRowRemapperHistogram(device.handle(), &mut banks))
+                .map(|()| vec![banks.max, banks.high, banks.partial, banks.low, banks.none])
+                .into();
+        let mut repair = sys::nvmlRepairStatus_t::zeroed();
+        repair.version = version_word::<sys::nvmlRepairStatus_t>(1);
+        self.channel_repair_pending =
+            call!(device, nvmlDeviceGetRepairStatus(device.handle(), &mut repair))
+                .map(|()| repair.bChannelRepairPending != 0)
+                .into();
+    }
+
+    fn read_sram(&mut self, device: &Device) {
+        let mut status = sys::nvmlEccSramErrorStatus_t::zeroed();
+        status.version = version_word::<sys::nvmlEccSramErrorStatus_t>(1);
+        let answer = call!(device, nvmlDeviceGetSramEccErrorStatus(device.handle(), &mut status));
+        self.sram_threshold_exceeded =
+            answer.clone().map(|()| status.bThresholdExceeded != 0).into();
+        self.sram = answer
+            .map(|()| {
+                [
+                    ("l2", status.aggregateUncBucketL2),
+                    ("sm", status.aggregateUncBucketSm),
+                    ("pcie", status.aggregateUncBucketPcie),
+                    ("mcu", status.aggregateUncBucketMcu),
+                    ("other", status.aggregateUncBucketOther),
+                ]
+                .into_iter()
+                .map(|(unit, uncorrected_total)| SramBucket {
+                    unit: unit.into(),
+                    uncorrected_total,
+                })
+                .collect()
+            })
+            .into();
+    }
+}
+
+/// SRAM errors since the driver was loaded; there is no field for them. `kind` 0 is corrected.
+fn sram_errors(device: &Device, kind: u32) -> Reading<u64> {
+    let mut count = 0;
+    call!(device[kind], nvmlDeviceGetMemoryErrorCounter(device.handle(), kind, 0, 7, &mut count))
+        .map(|()| count)
+        .into()
+}

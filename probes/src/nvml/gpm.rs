@@ -5,10 +5,14 @@
 //! of accesses to host, peer and local memory that the cache served. Where they are missing no hit
 //! rate is made up from anything else.
 
+use std::time::{Duration, Instant};
+
+use nvml_wrapper_sys::bindings as sys;
 use serde::{Deserialize, Serialize};
 
+use super::session::{Device, Zeroed, call};
 use crate::metric::Metric;
-use crate::reading::Reading;
+use crate::reading::{Absence, Reading};
 use crate::snapshot::{Gpu, Stamp};
 
 /// Averages between the last two samples; ratios are 0 to 1.
@@ -146,3 +150,184 @@ pub const METRICS: &[Metric<Gpu>] = &[
         |g| g.gpm.l2_dram_miss_ratio.number(),
     ),
 ];
+
+/// NVML's number of each metric, and where it goes. Rates come in MiB/s, shares in per cent.
+const WANTED: &[(u32, Scale, Place)] = &[
+    (1, Scale::Percent, |g| &mut g.graphics_ratio),
+    (2, Scale::Percent, |g| &mut g.sm_active_ratio),
+    (3, Scale::Percent, |g| &mut g.sm_occupancy_ratio),
+    (4, Scale::Percent, |g| &mut g.integer_ratio),
+    (5, Scale::Percent, |g| &mut g.tensor_ratio),
+    (6, Scale::Percent, |g| &mut g.tensor_dfma_ratio),
+    (7, Scale::Percent, |g| &mut g.tensor_hmma_ratio),
+    (9, Scale::Percent, |g| &mut g.tensor_imma_ratio),
+    (10, Scale::Percent, |g| &mut g.dram_bandwidth_ratio),
+    (11, Scale::Percent, |g| &mut g.fp64_ratio),
+    (12, Scale::Percent, |g| &mut g.fp32_ratio),
+    (13, Scale::Percent, |g| &mut g.fp16_ratio),
+    (20, Scale::MebibytesPerSecond, |g| &mut g.pcie_tx_bytes_per_second),
+    (21, Scale::MebibytesPerSecond, |g| &mut g.pcie_rx_bytes_per_second),
+    (60, Scale::MebibytesPerSecond, |g| &mut g.nvlink_rx_bytes_per_second),
+    (61, Scale::MebibytesPerSecond, |g| &mut g.nvlink_tx_bytes_per_second),
+    (160, Scale::Percent, |g| &mut g.l2_host_hit_ratio),
+    (161, Scale::Percent, |g| &mut g.l2_host_miss_ratio),
+    (162, Scale::Percent, |g| &mut g.l2_peer_hit_ratio),
+    (163, Scale::Percent, |g| &mut g.l2_peer_miss_ratio),
+    (164, Scale::Percent, |g| &mut g.l2_dram_hit_ratio),
+    (165, Scale::Percent, |g| &mut g.l2_dram_miss_ratio),
+];
+
+type Place = fn(&mut Gpm) -> &mut Reading<f64>;
+
+#[derive(Clone, Copy)]
+enum Scale {
+    Percent,
+    MebibytesPerSecond,
+}
+
+/// Two samples closer than this give the last values again: the driver refuses them.
+const NEAREST: Duration = Duration::from_millis(100);
+/// Two samples farther apart than this say nothing about now.
+const FARTHEST: Duration = Duration::from_secs(60);
+
+/// The two samples between which the averages are taken.
+pub(crate) struct GpmPair<'d, 's> {
+    device: &'d Device<'s>,
+    /// Set for a MIG instance: the GPU's handle is asked with this number.
+    gpu_instance: Option<u32>,
+    older: sys::nvmlGpmSample_t,
+    newer: sys::nvmlGpmSample_t,
+    taken: Option<Instant>,
+    request: Box<sys::nvmlGpmMetricsGet_t>,
+    /// Why there are no samples.
+    absence: Option<Absence>,
+}
+
+impl<'d, 's> GpmPair<'d, 's> {
+    /// Asks whether the GPU has it, and takes buffers.
+    pub(crate) fn new(device: &'d Device<'s>, gpu_instance: Option<u32>) -> Self {
+        let mut pair = Self {
+            device,
+            gpu_instance,
+            older: std::ptr::null_mut(),
+            newer: std::ptr::null_mut(),
+            taken: None,
+            request: Box::new(sys::nvmlGpmMetricsGet_t::zeroed()),
+            absence: None,
+        };
+        pair.absence = pair.prepare().err();
+        pair
+    }
+
+    fn prepare(&mut self) -> Result<(), Absence> {
+        let device = self.device;
+        let mut support = sys::nvmlGpmSupport_t::zeroed();
+        support.version = 1;
+        call!(device, nvmlGpmQueryDeviceSupport(device.handle(), &mut support))?;
+        if support.isSupportedDevice == 0 {
+            return Err(Absence::Unsupported);
+        }
+        if !device.exports("nvmlGpmSampleFree") {
+            return Err(Absence::TooOld);
+        }
+        call!(device, nvmlGpmSampleAlloc(&mut self.older))?;
+        call!(device, nvmlGpmSampleAlloc(&mut self.newer))
+    }
+
+    /// Takes a sample and reads the averages since the one before.
+    pub(crate) fn read(&mut self, gpm: &mut Gpm) {
+        if let Some(absence) = &self.absence {
+            let supported = match absence {
+                Absence::Unsupported | Absence::TooOld => false.into(),
+                other => Reading::Absent(other.clone()),
+            };
+            gpm.set_absent(absence, supported);
+            return;
+        }
+        let start = Instant::now();
+        if self.taken.is_some_and(|taken| taken.elapsed() < NEAREST) {
+            return;
+        }
+        std::mem::swap(&mut self.older, &mut self.newer);
+        let before = self.taken.take();
+        if let Err(absence) = self.sample() {
+            if matches!(absence, Absence::Unsupported | Absence::Denied { .. }) {
+                self.absence = Some(absence.clone());
+            }
+            gpm.set_absent(&absence, Reading::Value(true));
+            return;
+        }
+        self.taken = Some(start);
+        match before {
+            Some(before) if before.elapsed() < FARTHEST => self.averages(gpm, start),
+            _ => gpm.set_absent(&Absence::NotRead, Reading::Value(true)),
+        }
+    }
+
+    fn sample(&self) -> Result<(), Absence> {
+        let (device, sample) = (self.device, self.newer);
+        match self.gpu_instance {
+            None => call!(device, nvmlGpmSampleGet(device.handle(), sample)),
+            Some(instance) => {
+                call!(device[instance], nvmlGpmMigSampleGet(device.handle(), instance, sample))
+            }
+        }
+    }
+
+    fn averages(&mut self, gpm: &mut Gpm, start: Instant) {
+        let device = self.device;
+        let request = &mut *self.request;
+        request.version = 1;
+        request.sample1 = self.older;
+        request.sample2 = self.newer;
+        request.numMetrics = 0;
+        for ((id, ..), metric) in WANTED.iter().zip(&mut request.metrics) {
+            metric.metricId = *id;
+            metric.nvmlReturn = super::codes::NOT_SUPPORTED;
+            metric.value = f64::NAN;
+            request.numMetrics += 1;
+        }
+        if let Err(absence) = call!(device, nvmlGpmMetricsGet(request)) {
+            gpm.set_absent(&absence, Reading::Value(true));
+            return;
+        }
+        gpm.supported = true.into();
+        for ((_, scale, place), metric) in WANTED.iter().zip(&self.request.metrics) {
+            *place(gpm) = match metric.nvmlReturn {
+                0 if metric.value.is_nan() => Reading::Absent(Absence::NoData),
+                0 => match scale {
+                    // Averages of counters overshoot by a hair.
+                    Scale::Percent => {
+                        device.in_range(metric.value, 0.0..=101.0).map(|p| (p / 100.0).min(1.0))
+                    }
+                    Scale::MebibytesPerSecond => {
+                        device.in_range(metric.value * 1_048_576.0, 0.0..=10e12)
+                    }
+                },
+                code => Reading::Absent(super::codes::absence(code)),
+            };
+        }
+        gpm.read = device.stamp(start);
+    }
+}
+
+impl Drop for GpmPair<'_, '_> {
+    fn drop(&mut self) {
+        let device = self.device;
+        for sample in [self.older, self.newer] {
+            if !sample.is_null() {
+                // Nothing can be done about a sample that the library will not take back.
+                let _ = call!(device, nvmlGpmSampleFree(sample));
+            }
+        }
+    }
+}
+
+impl Gpm {
+    fn set_absent(&mut self, absence: &Absence, supported: Reading<bool>) {
+        self.supported = supported;
+        for (_, _, place) in WANTED {
+            *place(self) = Reading::Absent(absence.clone());
+        }
+    }
+}

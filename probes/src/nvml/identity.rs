@@ -1,7 +1,11 @@
 //! What a GPU is, and how it is set up. Read once a generation, modes every 10 s.
 
+use std::time::Instant;
+
+use nvml_wrapper_sys::bindings as sys;
 use serde::{Deserialize, Serialize};
 
+use super::session::{Device, Zeroed, call, text, version_word};
 use crate::reading::Reading;
 use crate::snapshot::Stamp;
 
@@ -51,4 +55,150 @@ pub struct Identity {
     pub mig_pending: Reading<bool>,
     /// Confidential computing is on.
     pub confidential: Reading<bool>,
+}
+
+/// Reads a text through a call that takes buffer and length.
+macro_rules! text_of {
+    ($device:ident, $name:ident, $length:literal) => {{
+        let mut buffer = [0; $length];
+        call!($device, $name($device.handle(), buffer.as_mut_ptr(), $length))
+            .map(|()| text(&buffer))
+            .into()
+    }};
+}
+
+/// UUID, name without the vendor, and bus address as the kernel writes it.
+pub(crate) fn read_names(device: &Device) -> (Reading<String>, Reading<String>, Reading<String>) {
+    let uuid = text_of!(device, nvmlDeviceGetUUID, 96);
+    let name: Reading<String> = text_of!(device, nvmlDeviceGetName, 96);
+    let name = name.map(|name| name.strip_prefix("NVIDIA ").map_or(name.clone(), str::to_string));
+    let pci = pci_info(device).map(|pci| crate::pci::normalize_pci(&text(&pci.busId)));
+    (uuid, name, pci)
+}
+
+fn pci_info(device: &Device) -> Reading<sys::nvmlPciInfo_t> {
+    let mut pci = sys::nvmlPciInfo_t::zeroed();
+    call!(device, nvmlDeviceGetPciInfo_v3(device.handle(), &mut pci)).map(|()| pci).into()
+}
+
+impl Identity {
+    /// Reads what does not change.
+    pub(crate) fn read_once(&mut self, device: &Device) {
+        let start = Instant::now();
+        self.serial = text_of!(device, nvmlDeviceGetSerial, 30);
+        self.board_part_number = text_of!(device, nvmlDeviceGetBoardPartNumber, 80);
+        self.vbios = text_of!(device, nvmlDeviceGetVbiosVersion, 32);
+        self.pci_device_id = pci_info(device).map(|pci| format!("{:08X}", pci.pciDeviceId));
+        let mut number = 0;
+        self.architecture =
+            Reading::from(call!(device, nvmlDeviceGetArchitecture(device.handle(), &mut number)))
+                .map(|()| architecture_name(number));
+        let (mut major, mut minor) = (0, 0);
+        self.compute_capability = Reading::from(call!(
+            device,
+            nvmlDeviceGetCudaComputeCapability(device.handle(), &mut major, &mut minor)
+        ))
+        .map(|()| format!("{major}.{minor}"));
+        self.cores = call!(device, nvmlDeviceGetNumGpuCores(device.handle(), &mut number))
+            .map(|()| number)
+            .into();
+        self.memory_bus_bits =
+            call!(device, nvmlDeviceGetMemoryBusWidth(device.handle(), &mut number))
+                .map(|()| number)
+                .into();
+        self.minor = call!(device, nvmlDeviceGetMinorNumber(device.handle(), &mut number))
+            .map(|()| number)
+            .into();
+        self.module_id = call!(device, nvmlDeviceGetModuleId(device.handle(), &mut number))
+            .map(|()| number)
+            .into();
+        let mut version = [0; 64];
+        self.gsp_firmware =
+            call!(device, nvmlDeviceGetGspFirmwareVersion(device.handle(), version.as_mut_ptr()))
+                .map(|()| text(&version))
+                .into();
+        let mut default = 0;
+        self.gsp_enabled =
+            call!(device, nvmlDeviceGetGspFirmwareMode(device.handle(), &mut number, &mut default))
+                .map(|()| number != 0)
+                .into();
+        let mut mode = sys::nvmlDeviceAddressingMode_t::zeroed();
+        mode.version = version_word::<sys::nvmlDeviceAddressingMode_t>(1);
+        self.addressing =
+            Reading::from(call!(device, nvmlDeviceGetAddressingMode(device.handle(), &mut mode)))
+                .map(|()| named(mode.value, &["none", "HMM", "ATS"]));
+        self.virtualization = Reading::from(call!(
+            device,
+            nvmlDeviceGetVirtualizationMode(device.handle(), &mut number)
+        ))
+        .map(|()| {
+            let names = ["none", "pass-through", "vGPU guest", "vGPU host", "vSGA host"];
+            named(number, &names)
+        });
+        self.read = device.stamp(start);
+    }
+
+    /// Reads the modes, which an administrator may change.
+    pub(crate) fn read_slow(&mut self, device: &Device) {
+        let mut number = 0;
+        self.persistence =
+            call!(device, nvmlDeviceGetPersistenceMode(device.handle(), &mut number))
+                .map(|()| number != 0)
+                .into();
+        self.compute_mode =
+            Reading::from(call!(device, nvmlDeviceGetComputeMode(device.handle(), &mut number)))
+                .map(|()| {
+                    let names = ["default", "exclusive thread", "prohibited", "exclusive process"];
+                    named(number, &names)
+                });
+        self.display_active =
+            call!(device, nvmlDeviceGetDisplayActive(device.handle(), &mut number))
+                .map(|()| number != 0)
+                .into();
+        let mut pending = 0;
+        let mig = call!(device, nvmlDeviceGetMigMode(device.handle(), &mut number, &mut pending));
+        self.mig_enabled = mig.clone().map(|()| number != 0).into();
+        self.mig_pending = mig.map(|()| pending != 0).into();
+    }
+}
+
+/// A number's name in a list, or the number itself.
+fn named(number: u32, names: &[&str]) -> String {
+    names.get(number as usize).map_or_else(|| format!("mode {number}"), ToString::to_string)
+}
+
+/// An architecture's name; one that is newer than this program is written as its number.
+fn architecture_name(number: u32) -> String {
+    const NAMES: [&str; 14] = [
+        "",
+        "",
+        "Kepler",
+        "Maxwell",
+        "Pascal",
+        "Volta",
+        "Turing",
+        "Ampere",
+        "Ada",
+        "Hopper",
+        "Blackwell",
+        "",
+        "",
+        "Rubin",
+    ];
+    match NAMES.get(number as usize) {
+        Some(name) if !name.is_empty() => (*name).to_string(),
+        _ => format!("architecture {number}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_architecture_or_mode_is_a_number_not_an_error() {
+        assert_eq!(architecture_name(9), "Hopper");
+        assert_eq!(architecture_name(11), "architecture 11");
+        assert_eq!(named(7, &["none"]), "mode 7");
+    }
 }

@@ -3,8 +3,13 @@
 //! Up to Ampere thresholds are absolute; from Ada on they are margins to the limit (T.Limit), which
 //! is another scale: the two are never mixed here. Fan figures are what is intended, not measured.
 
+use std::time::Instant;
+
+use nvml_wrapper_sys::bindings as sys;
 use serde::{Deserialize, Serialize};
 
+use super::fields::FieldSet;
+use super::session::{Device, Zeroed, call, version_word};
 use crate::metric::Metric;
 use crate::reading::Reading;
 use crate::snapshot::{Gpu, Stamp};
@@ -45,3 +50,80 @@ pub const METRICS: &[Metric<Gpu>] = &[
         |g| g.temperature.margin_celsius.number(),
     ),
 ];
+
+/// Field of the memory's temperature.
+pub(crate) const FAST_FIELDS: [(u32, u32); 1] = [(82, 0)];
+
+/// What is believed of a temperature or a margin.
+const RANGE: std::ops::RangeInclusive<i32> = -50..=200;
+
+impl Temperature {
+    /// Reads the temperatures.
+    pub(crate) fn read(&mut self, device: &Device, fields: &FieldSet) {
+        let start = Instant::now();
+        let mut newer = sys::nvmlTemperature_t::zeroed();
+        newer.version = version_word::<sys::nvmlTemperature_t>(1);
+        let mut older = 0;
+        self.gpu_celsius =
+            Reading::from(call!(device, nvmlDeviceGetTemperatureV(device.handle(), &mut newer)))
+                .map(|()| newer.temperature)
+                .or_else(|| {
+                    call!(device, nvmlDeviceGetTemperature(device.handle(), 0, &mut older))
+                        .map(|()| older.cast_signed())
+                        .into()
+                })
+                .and_then(|celsius| device.in_range(celsius, RANGE));
+        // 0 is what parts without a memory sensor answer.
+        self.memory_celsius = fields.small(82, 0).and_then(|celsius| match celsius {
+            0 => Reading::UNSUPPORTED,
+            _ => device.in_range(celsius.cast_signed(), RANGE),
+        });
+        self.read = device.stamp(start);
+    }
+
+    /// Reads the margin, the thresholds and the fans.
+    pub(crate) fn read_slow(&mut self, device: &Device) {
+        let mut margin = sys::nvmlMarginTemperature_t::zeroed();
+        margin.version = version_word::<sys::nvmlMarginTemperature_t>(1);
+        self.margin_celsius = Reading::from(call!(
+            device,
+            nvmlDeviceGetMarginTemperature(device.handle(), &mut margin)
+        ))
+        .and_then(|()| device.in_range(margin.marginTemperature, RANGE));
+        self.fan_ratios = fans(device);
+    }
+
+    /// Reads the absolute thresholds.
+    pub(crate) fn read_once(&mut self, device: &Device) {
+        self.shutdown_celsius = threshold(device, 0);
+        self.slowdown_celsius = threshold(device, 1);
+    }
+}
+
+fn threshold(device: &Device, kind: u32) -> Reading<i32> {
+    let mut celsius = 0;
+    Reading::from(call!(
+        device[kind],
+        nvmlDeviceGetTemperatureThreshold(device.handle(), kind, &mut celsius)
+    ))
+    .and_then(|()| device.in_range(celsius.cast_signed(), RANGE))
+}
+
+fn fans(device: &Device) -> Reading<Vec<f64>> {
+    let mut count = 0;
+    let count = Reading::from(call!(device, nvmlDeviceGetNumFans(device.handle(), &mut count)))
+        .and_then(
+            |()| if count == 0 { Reading::UNSUPPORTED } else { device.in_range(count, 1..=16) },
+        );
+    count.and_then(|count| {
+        (0..count)
+            .map(|fan| {
+                let mut percent = 0;
+                call!(device[fan], nvmlDeviceGetFanSpeed_v2(device.handle(), fan, &mut percent))
+                    // Fans may be driven above their nominal speed.
+                    .map(|()| f64::from(percent.min(200)) / 100.0)
+            })
+            .collect::<Result<Vec<f64>, _>>()
+            .into()
+    })
+}

@@ -5,8 +5,12 @@
 //! 100 % right after start without a process is the ECC scrub; Blackwell can latch at 100 % after a
 //! process was killed inside a kernel.
 
+use std::time::Instant;
+
+use nvml_wrapper_sys::bindings as sys;
 use serde::{Deserialize, Serialize};
 
+use super::session::{Device, Zeroed, call};
 use crate::metric::Metric;
 use crate::reading::Reading;
 use crate::snapshot::{Gpu, Stamp};
@@ -58,3 +62,41 @@ pub const METRICS: &[Metric<Gpu>] = &[
         |g| g.utilization.optical_flow_ratio.number(),
     ),
 ];
+
+impl Utilization {
+    /// Reads the two busy shares.
+    pub(crate) fn read(&mut self, device: &Device) {
+        let start = Instant::now();
+        let mut rates = sys::nvmlUtilization_t::zeroed();
+        let answer: Reading<()> =
+            call!(device, nvmlDeviceGetUtilizationRates(device.handle(), &mut rates)).into();
+        self.gpu_ratio = answer.clone().and_then(|()| device.ratio(rates.gpu));
+        self.memory_ratio = answer.and_then(|()| device.ratio(rates.memory));
+        self.read = device.stamp(start);
+    }
+
+    /// Reads the media engines.
+    pub(crate) fn read_media(&mut self, device: &Device) {
+        let (mut busy, mut period) = (0, 0);
+        self.encoder_ratio = Reading::from(call!(
+            device,
+            nvmlDeviceGetEncoderUtilization(device.handle(), &mut busy, &mut period)
+        ))
+        .and_then(|()| device.ratio(busy));
+        self.decoder_ratio = Reading::from(call!(
+            device,
+            nvmlDeviceGetDecoderUtilization(device.handle(), &mut busy, &mut period)
+        ))
+        .and_then(|()| device.ratio(busy));
+        self.jpeg_ratio = Reading::from(call!(
+            device,
+            nvmlDeviceGetJpgUtilization(device.handle(), &mut busy, &mut period)
+        ))
+        .and_then(|()| device.ratio(busy));
+        self.optical_flow_ratio = Reading::from(call!(
+            device,
+            nvmlDeviceGetOfaUtilization(device.handle(), &mut busy, &mut period)
+        ))
+        .and_then(|()| device.ratio(busy));
+    }
+}
