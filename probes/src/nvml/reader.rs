@@ -41,9 +41,14 @@ pub struct GpuReader<'d, 's> {
     processes: ProcessReader,
     steps: Vec<(Step, Duration, Instant)>,
     ask_again: Instant,
-    instances: Vec<(Device<'s>, Gpu)>,
-    /// Consecutive ticks with an answer that speaks of the GPU as a whole.
-    faults: u32,
+    instances: Vec<Instance<'d, 's>>,
+}
+
+/// A MIG instance, read by its GPU's thread.
+struct Instance<'d, 's> {
+    device: Device<'s>,
+    gpu: Gpu,
+    gpm: Option<GpmPair<'d, 's>>,
 }
 
 /// A slow step.
@@ -97,26 +102,31 @@ impl<'d, 's> GpuReader<'d, 's> {
         fast.extend(ecc::FAST_FIELDS);
         fast.extend(pcie::fast_fields());
         fast.extend(nvlink::FAST_FIELDS);
-        let mut slow = ecc::slow_fields();
-        slow.extend(power::SLOW_FIELDS);
-        slow.push(nvlink::COUNT_FIELD);
         let now = Instant::now();
         Self {
             device,
             gpu,
             gpm: None,
             fast: FieldSet::new(fast),
-            slow: FieldSet::new(slow),
+            slow: FieldSet::new(slow_fields(0)),
             processes: ProcessReader::new(device),
             steps: STEPS.iter().map(|(step, period)| (*step, *period, now)).collect(),
             ask_again: now + ASK_AGAIN,
             instances: Vec::new(),
-            faults: 0,
         }
     }
 
-    /// The cheap counters.
+    /// The cheap counters. A GPU that is gone keeps its last values.
     pub fn read_fast(&mut self, around: &Surroundings) {
+        let before = self.gpu.clone();
+        self.read_cheap(around);
+        self.judge_health();
+        if matches!(self.gpu.health, Health::Lost { .. }) {
+            self.gpu = Gpu { health: self.gpu.health.clone(), ..before };
+        }
+    }
+
+    fn read_cheap(&mut self, around: &Surroundings) {
         let device = self.device;
         let gpu = &mut self.gpu;
         gpu.memory.read(device, around.system_memory);
@@ -132,10 +142,12 @@ impl<'d, 's> GpuReader<'d, 's> {
         gpu.pcie.read(device, &self.fast, &gpu.gpm, around.pcie_window.clone());
         gpu.nvlink.read(device, &self.fast, &gpu.gpm);
         self.processes.read(device, &mut gpu.processes);
-        for (instance, gpu) in &mut self.instances {
-            gpu.memory.read(instance, None);
+        for instance in &mut self.instances {
+            instance.gpu.memory.read(&instance.device, None);
+            if let Some(gpm) = &mut instance.gpm {
+                gpm.read(&mut instance.gpu.gpm);
+            }
         }
-        self.judge_health();
     }
 
     /// What is read once a session, after the first picture is out.
@@ -195,11 +207,7 @@ impl<'d, 's> GpuReader<'d, 's> {
                 if had != gpu.nvlink.count.get()
                     && let Some(count) = gpu.nvlink.count.get()
                 {
-                    let mut wanted = ecc::slow_fields();
-                    wanted.extend(power::SLOW_FIELDS);
-                    wanted.push(nvlink::COUNT_FIELD);
-                    wanted.extend(nvlink::link_fields(count));
-                    self.slow = FieldSet::new(wanted);
+                    self.slow = FieldSet::new(slow_fields(count));
                     self.slow.read(device);
                 }
                 gpu.nvlink.read_slow(&self.slow);
@@ -213,7 +221,7 @@ impl<'d, 's> GpuReader<'d, 's> {
                 }
             }
             Step::Media => gpu.utilization.read_media(device),
-            Step::Margin => gpu.temperature.read_slow(device),
+            Step::Margin => gpu.temperature.read_slow(device, &self.slow),
             Step::Link => gpu.pcie.read_slow(device),
             Step::Bar1 => gpu.memory.read_bar1(device),
             Step::Fabric => gpu.fabric.read_slow(device),
@@ -233,45 +241,59 @@ impl<'d, 's> GpuReader<'d, 's> {
         let Ok(found) = read_instances(self.device, self.gpu.uuid.text()) else {
             return;
         };
-        self.instances = found
-            .into_iter()
-            .map(|(device, facts)| {
-                let (uuid, name, _) = identity::read_names(&device);
-                let known = self.instances.iter().find(|(_, gpu)| gpu.uuid == uuid);
-                let mut gpu = known.map_or_else(Gpu::default, |(_, gpu)| gpu.clone());
-                gpu.index = self.gpu.index;
-                gpu.uuid = uuid;
-                gpu.name = name;
-                gpu.pci = self.gpu.pci.clone();
-                gpu.mig = Some(facts);
-                gpu.memory.read(&device, None);
-                (device, gpu)
-            })
-            .collect();
+        let mut known = std::mem::take(&mut self.instances);
+        for (device, facts) in found {
+            let (uuid, name, _) = identity::read_names(&device);
+            let (mut gpu, gpm) = match known.iter().position(|one| one.gpu.uuid == uuid) {
+                Some(at) => {
+                    let one = known.swap_remove(at);
+                    (one.gpu, one.gpm)
+                }
+                None => {
+                    let number = facts.gpu_instance.get();
+                    let pair = number.map(|number| GpmPair::new(self.device, Some(number)));
+                    (Gpu::default(), pair)
+                }
+            };
+            gpu.index = self.gpu.index;
+            gpu.uuid = uuid;
+            gpu.name = name;
+            gpu.pci = self.gpu.pci.clone();
+            gpu.mig = Some(facts);
+            gpu.memory.read(&device, None);
+            self.instances.push(Instance { device, gpu, gpm });
+        }
     }
 
     fn judge_health(&mut self) {
         let fault = self.device.take_fault();
-        self.faults = if fault.is_some() { self.faults + 1 } else { 0 };
         let since_ms = match &self.gpu.health {
             Health::Lost { since_ms, .. } | Health::Failing { since_ms, .. } => *since_ms,
             _ => self.device.now_ms(),
         };
+        // One call with an odd answer is a reason in its reading; the GPU as a whole fails when
+        // its memory cannot be told any more.
+        let silent = self.gpu.memory.total_bytes.value().is_none() && !self.gpu.memory.unified;
         self.gpu.health = match fault {
-            None => Health::Answering,
             Some(code) if codes::is_lost(code) => {
                 Health::Lost { since_ms, answer: codes::words(code) }
             }
-            // A dead GPU answers "unknown error"; once may be chance.
-            Some(codes::UNKNOWN) if self.faults < 2 => self.gpu.health.clone(),
-            Some(code) => Health::Failing { since_ms, answer: codes::words(code) },
+            Some(code) if code == codes::RESET_REQUIRED || silent => {
+                Health::Failing { since_ms, answer: codes::words(code) }
+            }
+            _ => Health::Answering,
         };
     }
 
-    /// The code that ends the session, if this GPU was answered with one in the last tick.
+    /// Whether the driver itself has gone: it was unloaded, replaced, or never came back.
     pub fn session_is_over(&self) -> bool {
         matches!(self.gpu.memory.total_bytes, Reading::Absent(Absence::NoDriver))
             && matches!(self.gpu.processes.list, Reading::Absent(Absence::NoDriver))
+    }
+
+    /// How the GPU answered last.
+    pub fn health(&self) -> &Health {
+        &self.gpu.health
     }
 
     /// The GPU and its MIG instances as last read.
@@ -279,8 +301,8 @@ impl<'d, 's> GpuReader<'d, 's> {
         let mut instances: Vec<Gpu> = self
             .instances
             .iter()
-            .map(|(_, gpu)| {
-                let mut gpu = gpu.clone();
+            .map(|instance| {
+                let mut gpu = instance.gpu.clone();
                 gpu.health = self.gpu.health.clone();
                 if let Some(mig) = &gpu.mig {
                     let same = |process: &&super::processes::GpuProcess| {
@@ -309,4 +331,14 @@ impl<'d, 's> GpuReader<'d, 's> {
             && !self.gpu.pcie.has_cheap_rate()
             && self.gpu.gpm.supported.get() == Some(false)
     }
+}
+
+/// The fields of the slow batch for a GPU with so many NVLinks.
+fn slow_fields(links: u32) -> Vec<(u32, u32)> {
+    let mut fields = ecc::slow_fields();
+    fields.extend(power::SLOW_FIELDS);
+    fields.extend(temperature::SLOW_FIELDS);
+    fields.push(nvlink::COUNT_FIELD);
+    fields.extend(nvlink::link_fields(links));
+    fields
 }

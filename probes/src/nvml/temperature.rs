@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::fields::FieldSet;
 use super::session::{Device, Zeroed, call, version_word};
 use crate::metric::Metric;
-use crate::reading::Reading;
+use crate::reading::{Absence, Reading};
 use crate::snapshot::{Gpu, Stamp};
 
 /// Temperatures in degrees Celsius.
@@ -30,6 +30,10 @@ pub struct Temperature {
     pub slowdown_celsius: Reading<i32>,
     /// The GPU shuts down here; parts up to Ampere.
     pub shutdown_celsius: Reading<i32>,
+    /// Slowdown starts at this margin, signed (Ada and newer, where margins are used).
+    pub slowdown_margin_celsius: Reading<i32>,
+    /// The GPU shuts down at this margin.
+    pub shutdown_margin_celsius: Reading<i32>,
     /// Fans, intended speed, 0 to 1; unsupported on passively cooled parts.
     pub fan_ratios: Reading<Vec<f64>>,
 }
@@ -53,6 +57,8 @@ pub const METRICS: &[Metric<Gpu>] = &[
 
 /// Field of the memory's temperature.
 pub(crate) const FAST_FIELDS: [(u32, u32); 1] = [(82, 0)];
+/// Fields of the signed margins: shutdown, slowdown.
+pub(crate) const SLOW_FIELDS: [(u32, u32); 2] = [(193, 0), (194, 0)];
 
 /// What is believed of a temperature or a margin.
 const RANGE: std::ops::RangeInclusive<i32> = -50..=200;
@@ -82,7 +88,15 @@ impl Temperature {
     }
 
     /// Reads the margin, the thresholds and the fans.
-    pub(crate) fn read_slow(&mut self, device: &Device) {
+    pub(crate) fn read_slow(&mut self, device: &Device, fields: &FieldSet) {
+        let limit = |field| {
+            fields.signed(field, 0).and_then(|margin| {
+                i32::try_from(margin)
+                    .map_or(Reading::Absent(Absence::OutOfRange), |m| device.in_range(m, RANGE))
+            })
+        };
+        self.shutdown_margin_celsius = limit(193);
+        self.slowdown_margin_celsius = limit(194);
         let mut margin = sys::nvmlMarginTemperature_t::zeroed();
         margin.version = version_word::<sys::nvmlMarginTemperature_t>(1);
         self.margin_celsius = Reading::from(call!(

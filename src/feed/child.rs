@@ -1,0 +1,83 @@
+//! A sampler child: started, listened to, told the pace, left behind when it cannot end.
+//!
+//! The child is never killed while it is in a driver call: closing its standard input asks it to
+//! finish, and what a sick driver holds in an uninterruptible call cannot be ended by anyone.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use probes::snapshot::Snapshot;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::cli::Roots;
+use crate::sampler::MOST_FRAME_BYTES;
+
+/// How long a child that was asked to finish is waited for.
+const GOODBYE: Duration = Duration::from_millis(120);
+
+/// A running sampler.
+pub(crate) struct ChildFeed {
+    child: Child,
+    commands: Option<ChildStdin>,
+    frames: BufReader<ChildStdout>,
+    buffer: Vec<u8>,
+}
+
+impl ChildFeed {
+    /// Starts this program again as a sampler.
+    pub(crate) fn start(roots: &Roots, interval: Duration) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("cannot find the own program file")?;
+        let mut child = Command::new(&program)
+            .arg("sampler")
+            .args(roots.arguments())
+            .arg("--interval")
+            .arg(format!("{}ms", interval.as_millis()))
+            // One arena a thread would cost a MiB for each GPU.
+            .env("MALLOC_ARENA_MAX", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start the sampler {}", program.display()))?;
+        let commands = child.stdin.take();
+        let frames = child.stdout.take().context("the sampler has no output")?;
+        Ok(Self { child, commands, frames: BufReader::new(frames), buffer: Vec::new() })
+    }
+
+    /// The next snapshot. Not to be dropped half way: the rest of a frame would be lost.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Snapshot> {
+        let mut length = [0; 4];
+        if self.frames.read_exact(&mut length).await.is_err() {
+            let how = match tokio::time::timeout(GOODBYE, self.child.wait()).await {
+                Ok(Ok(status)) => status.to_string(),
+                _ => "it closed its output".into(),
+            };
+            anyhow::bail!("the sampler has ended: {how}");
+        }
+        let length = u32::from_le_bytes(length) as usize;
+        anyhow::ensure!(length <= MOST_FRAME_BYTES, "the sampler sent a frame of {length} bytes");
+        self.buffer.resize(length, 0);
+        self.frames.read_exact(&mut self.buffer).await.context("the sampler ended in a frame")?;
+        Snapshot::decode(&self.buffer).context("cannot read the sampler's frame")
+    }
+
+    /// Asks for another pace.
+    pub(crate) async fn set_interval(&mut self, interval: Duration) {
+        if let Some(commands) = &mut self.commands {
+            let line = format!("interval {}\n", interval.as_millis());
+            // A sampler that has ended is noticed by its frames.
+            let _ = commands.write_all(line.as_bytes()).await;
+        }
+    }
+
+    /// Asks the sampler to finish and waits a moment; one that is stuck is left to the kernel.
+    pub(crate) async fn finish(&mut self) {
+        self.commands = None;
+        if tokio::time::timeout(GOODBYE, self.child.wait()).await.is_err() {
+            // Not in a call that could return: its signal waits until the driver lets go.
+            let _ = self.child.start_kill();
+        }
+    }
+}
