@@ -66,9 +66,51 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// A moment as local time of day: `02:51:14`.
+pub fn clock(at_ms: u64, utc_offset_seconds: i32) -> String {
+    let seconds = local_seconds(at_ms, utc_offset_seconds).rem_euclid(86400);
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// A moment seen from `now_ms`: the time of day, with the date before it when it is another day:
+/// `02:51:14`, `30 Nov 02:51`.
+pub fn moment(at_ms: u64, now_ms: u64, utc_offset_seconds: i32) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let days = local_seconds(at_ms, utc_offset_seconds).div_euclid(86400);
+    if days == local_seconds(now_ms, utc_offset_seconds).div_euclid(86400) {
+        return clock(at_ms, utc_offset_seconds);
+    }
+    // Days since 1970 to month and day, in years that begin with March.
+    let shifted = days + 719_468;
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let name = usize::try_from((month + 2) % 12).map_or("", |month| MONTHS[month]);
+    format!("{day} {name} {}", &clock(at_ms, utc_offset_seconds)[..5])
+}
+
+fn local_seconds(at_ms: u64, utc_offset_seconds: i32) -> i64 {
+    i64::try_from(at_ms / 1000).unwrap_or(i64::MAX / 2) + i64::from(utc_offset_seconds)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_of_another_day_carries_its_date() {
+        let now = 1_764_561_600_000; // 2025-12-01 04:00 UTC
+        assert_eq!(clock(now, 3600), "05:00:00");
+        assert_eq!(moment(now - 3_600_000, now, 0), "03:00:00");
+        assert_eq!(moment(now - 5 * 3_600_000, now, 0), "30 Nov 23:00");
+        assert_eq!(moment(1_709_164_800_000, now, 0), "29 Feb 00:00");
+        assert_eq!(moment(1_709_251_200_000, now, -60), "29 Feb 23:59");
+        assert_eq!(moment(1_735_689_600_000, now, 0), "1 Jan 00:00");
+    }
 
     #[test]
     fn numbers_read_as_operators_write_them() {

@@ -1,0 +1,109 @@
+//! The panels: one file each, and the list from which tabs, digits, help and goldens follow.
+//!
+//! To add one, write its file and one line in [`PANELS`].
+
+use crate::canvas::Canvas;
+use crate::keys::Command;
+use crate::view::View;
+use crate::words::ProcessKey;
+
+mod overview;
+
+/// One panel in the list.
+pub struct Entry {
+    /// Its name, in the bottom bar and on the command line.
+    pub name: &'static str,
+    /// What it is for, in one sentence.
+    pub purpose: &'static str,
+    /// Commands that it answers beyond those which work everywhere.
+    pub answers: &'static [Command],
+    /// Its numbers in plain words: what is called how, and what it means.
+    pub explains: &'static [(&'static str, &'static str)],
+    /// Makes its state.
+    pub(crate) make: fn() -> Box<dyn Panel>,
+}
+
+/// The panels in the order of their digits.
+pub const PANELS: &[Entry] = &[overview::ENTRY];
+
+/// The place of a panel in the list.
+pub fn place(name: &str) -> Option<usize> {
+    PANELS.iter().position(|entry| entry.name == name)
+}
+
+/// What all panels look at: the GPU and the process that were selected last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Focus {
+    /// Key of a GPU, see [`crate::words::gpu_key`].
+    pub(crate) gpu: Option<String>,
+    /// A process to open.
+    pub(crate) process: Option<ProcessKey>,
+}
+
+impl Focus {
+    /// The place of the GPU looked at: the one chosen, else the first.
+    pub(crate) fn gpu_place(&self, view: &View) -> Option<usize> {
+        let gpus = &view.snapshot.gpus;
+        let chosen = self
+            .gpu
+            .as_ref()
+            .and_then(|key| gpus.iter().position(|gpu| crate::words::gpu_key(gpu) == *key));
+        chosen.or((!gpus.is_empty()).then_some(0))
+    }
+
+    /// Goes to the GPU before or after, around the ends.
+    pub(crate) fn step_gpu(&mut self, view: &View, forward: bool) {
+        let count = view.snapshot.gpus.len();
+        if let Some(at) = self.gpu_place(view) {
+            let to = if forward { (at + 1) % count } else { (at + count - 1) % count };
+            self.gpu = Some(crate::words::gpu_key(&view.snapshot.gpus[to]));
+        }
+    }
+}
+
+/// What a panel asks of the frame around it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    /// The command is none of the panel's.
+    Ignored,
+    /// Something changed.
+    Redraw,
+    /// Go to another panel, by name.
+    Go(&'static str),
+    /// Ask whether to end a process.
+    EndProcess(ProcessKey),
+    /// Open a finding, by its place.
+    Finding(usize),
+    /// Put a text on the clipboard.
+    Copy(String),
+}
+
+/// A panel with its state: selection, scroll, sort. It never changes what it is shown.
+pub(crate) trait Panel {
+    /// What is looked at, for the header.
+    fn subject(&self, view: &View, focus: &Focus) -> String;
+
+    /// Draws into the canvas.
+    fn draw(&mut self, view: &View, focus: &Focus, canvas: &mut Canvas);
+
+    /// Takes a command.
+    fn command(&mut self, command: Command, view: &View, focus: &mut Focus) -> Reply;
+
+    /// Takes a click on a row of the screen.
+    fn click(&mut self, _screen_row: u16, _view: &View, _focus: &mut Focus) -> Reply {
+        Reply::Ignored
+    }
+
+    /// Comes to the front.
+    fn enter(&mut self, _focus: &Focus) {}
+
+    /// Takes a press while it waits for text; `None` when it does not.
+    fn typed(&mut self, _event: crossterm::event::KeyEvent) -> Option<Reply> {
+        None
+    }
+
+    /// Why the selected row has a `?`, in one line.
+    fn reason(&self, _view: &View) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,292 @@
+//! The whole picture: takes keys and mouse, gives an [`Action`], draws a [`View`].
+//!
+//! It holds nothing but what the eye chose: panel, selection, open windows. What must be done in the
+//! world (quit, signal, copy) is returned, never done.
+
+use crossterm::event::{KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::canvas::Canvas;
+use crate::dialog::{Closing, Dialog};
+use crate::frame;
+use crate::keys::{self, Command};
+use crate::panels::{self, Focus, PANELS, Panel, Reply};
+use crate::text;
+use crate::theme::Theme;
+use crate::view::View;
+
+/// What the program shall do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing.
+    None,
+    /// Draw again.
+    Redraw,
+    /// Leave.
+    Quit,
+    /// Hold the picture, or go on.
+    TogglePause,
+    /// Read this often.
+    Interval {
+        /// The new distance of two snapshots.
+        ms: u64,
+    },
+    /// Send a signal, after checking again that pid and start still name the same process.
+    Kill {
+        /// The process.
+        pid: u32,
+        /// Its start in clock ticks after boot, as it was when it was shown.
+        start_ticks: u64,
+        /// Which signal.
+        signal: Signal,
+    },
+    /// Put a text on the clipboard of the terminal.
+    Copy(String),
+}
+
+/// A signal that ends a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Asks it to end.
+    Term,
+    /// Ends it without asking.
+    Kill,
+}
+
+/// The refresh intervals that can be chosen.
+pub const INTERVALS_MS: &[u64] = &[250, 500, 1000, 2000, 5000, 10_000];
+
+/// How long a notice stays.
+const NOTICE_MS: u64 = 6000;
+
+/// State of the picture.
+pub struct Ui {
+    theme: Theme,
+    panels: Vec<Box<dyn Panel>>,
+    current: usize,
+    came_from: Vec<usize>,
+    focus: Focus,
+    dialog: Option<Dialog>,
+    notice: Option<(String, u64)>,
+    tabs: Vec<(u16, u16, usize)>,
+}
+
+impl Ui {
+    /// The picture at the start: the first panel.
+    pub fn new(theme: Theme) -> Self {
+        Self {
+            theme,
+            panels: PANELS.iter().map(|entry| (entry.make)()).collect(),
+            current: 0,
+            came_from: Vec::new(),
+            focus: Focus::default(),
+            dialog: None,
+            notice: None,
+            tabs: Vec::new(),
+        }
+    }
+
+    /// Shows a panel by its name; false when there is none.
+    pub fn show(&mut self, name: &str) -> bool {
+        let Some(at) = panels::place(name) else { return false };
+        self.go(at);
+        true
+    }
+
+    /// The name of the panel that is shown.
+    pub fn panel(&self) -> &'static str {
+        PANELS[self.current].name
+    }
+
+    /// Shows the result of an action for some seconds.
+    pub fn notice(&mut self, words: impl Into<String>, now_ms: u64) {
+        self.notice = Some((words.into(), now_ms.saturating_add(NOTICE_MS)));
+    }
+
+    fn go(&mut self, at: usize) {
+        if at != self.current && at < self.panels.len() {
+            self.came_from.push(self.current);
+            if self.came_from.len() > 32 {
+                self.came_from.remove(0);
+            }
+            self.current = at;
+        }
+        self.panels[self.current].enter(&self.focus);
+    }
+
+    /// Takes a press.
+    pub fn key(&mut self, event: KeyEvent, view: &View) -> Action {
+        if event.kind == KeyEventKind::Release {
+            return Action::None;
+        }
+        if keys::command(event, &[]) == Some(Command::Quit) && !is_letter(event) {
+            return Action::Quit;
+        }
+        if let Some(dialog) = &mut self.dialog {
+            return match dialog.key(event, view) {
+                Closing::Stay => Action::Redraw,
+                Closing::Close => {
+                    self.dialog = None;
+                    Action::Redraw
+                }
+                Closing::Do(action) => {
+                    self.dialog = None;
+                    action
+                }
+            };
+        }
+        if let Some(reply) = self.panels[self.current].typed(event) {
+            return self.answer(reply);
+        }
+        match keys::command(event, PANELS[self.current].answers) {
+            Some(command) => self.command(command, view),
+            None => Action::None,
+        }
+    }
+
+    fn command(&mut self, command: Command, view: &View) -> Action {
+        match self.panels[self.current].command(command, view, &mut self.focus) {
+            Reply::Ignored => {}
+            reply => return self.answer(reply),
+        }
+        let count = self.panels.len();
+        match command {
+            Command::Quit => return Action::Quit,
+            Command::Pause => return Action::TogglePause,
+            Command::Slower | Command::Faster => return interval(view, command),
+            Command::Help => self.dialog = Some(Dialog::help(&PANELS[self.current])),
+            Command::Back => match self.came_from.pop() {
+                Some(at) => self.current = at,
+                None => self.current = 0,
+            },
+            Command::NextPanel => self.go((self.current + 1) % count),
+            Command::PreviousPanel => self.go((self.current + count - 1) % count),
+            Command::Panel(at) => self.go(at.min(count - 1)),
+            _ => return Action::None,
+        }
+        Action::Redraw
+    }
+
+    fn answer(&mut self, reply: Reply) -> Action {
+        match reply {
+            Reply::Ignored => Action::None,
+            Reply::Redraw => Action::Redraw,
+            Reply::Go(name) => {
+                self.show(name);
+                Action::Redraw
+            }
+            Reply::EndProcess(process) => {
+                self.dialog = Some(Dialog::end(process));
+                Action::Redraw
+            }
+            Reply::Finding(finding) => {
+                self.dialog = Some(Dialog::finding(finding));
+                Action::Redraw
+            }
+            Reply::Copy(words) => Action::Copy(words),
+        }
+    }
+
+    /// Takes a mouse event; `area` is the one that was drawn into.
+    pub fn mouse(&mut self, event: MouseEvent, view: &View, area: Rect) -> Action {
+        let scroll = match event.kind {
+            MouseEventKind::ScrollUp => Some(Command::Up),
+            MouseEventKind::ScrollDown => Some(Command::Down),
+            _ => None,
+        };
+        if let Some(command) = scroll {
+            for _ in 0..3 {
+                match &mut self.dialog {
+                    Some(dialog) => dialog.scroll(command),
+                    None => {
+                        self.command(command, view);
+                    }
+                }
+            }
+            return Action::Redraw;
+        }
+        if event.kind != MouseEventKind::Down(MouseButton::Left) || self.dialog.is_some() {
+            return Action::None;
+        }
+        if event.row + 1 == area.bottom() {
+            let x = event.column.saturating_sub(area.x);
+            if let Some((_, _, at)) =
+                self.tabs.iter().find(|(from, to, _)| (*from..*to).contains(&x))
+            {
+                self.go(*at);
+                return Action::Redraw;
+            }
+            return Action::None;
+        }
+        let reply = self.panels[self.current].click(event.row, view, &mut self.focus);
+        self.answer(reply)
+    }
+
+    /// Draws everything.
+    pub fn draw(&mut self, view: &View, area: Rect, buf: &mut Buffer) {
+        let theme = self.theme;
+        let mut canvas = Canvas::new(buf, area, theme);
+        let (width, height) = (canvas.width(), canvas.height());
+        if width < frame::LEAST_WIDTH || height < frame::LEAST_HEIGHT {
+            frame::too_small(&mut canvas);
+        } else {
+            let entry = &PANELS[self.current];
+            let panel = &mut self.panels[self.current];
+            frame::header(&mut canvas, view, &panel.subject(view, &self.focus));
+            panel.draw(view, &self.focus, &mut canvas.part(0, 1, width, height - 2));
+            self.tabs = frame::footer(&mut canvas, height - 1, entry);
+            let notice = self.notice.as_ref().filter(|(_, until)| view.now_ms < *until);
+            if let Some((words, _)) = notice {
+                line_above_footer(&mut canvas, height - 2, words, true);
+            } else if let Some(words) = panel.reason(view) {
+                line_above_footer(&mut canvas, height - 2, &words, false);
+            }
+            if let Some(dialog) = &mut self.dialog {
+                dialog.draw(view, &mut canvas);
+            }
+        }
+        if theme.is_ascii() {
+            to_ascii(buf, area);
+        }
+    }
+}
+
+fn is_letter(event: KeyEvent) -> bool {
+    event.modifiers.is_empty() || event.modifiers == crossterm::event::KeyModifiers::SHIFT
+}
+
+fn interval(view: &View, command: Command) -> Action {
+    let now = view.feed.interval_ms;
+    let next = if command == Command::Slower {
+        INTERVALS_MS.iter().find(|ms| **ms > now)
+    } else {
+        INTERVALS_MS.iter().rev().find(|ms| **ms < now)
+    };
+    next.map_or(Action::None, |ms| Action::Interval { ms: *ms })
+}
+
+fn line_above_footer(canvas: &mut Canvas, y: u16, words: &str, strong: bool) {
+    let theme = canvas.theme;
+    let width = canvas.width();
+    for x in 0..width {
+        canvas.glyph(x, y, ' ', theme.text().remove_modifier(ratatui::style::Modifier::all()));
+    }
+    let style = if strong { theme.strong() } else { theme.dim() };
+    canvas.text_in(1, y, width.saturating_sub(2), words, style);
+}
+
+/// Nothing but ASCII is left after this; a wide letter becomes one mark and a blank.
+fn to_ascii(buf: &mut Buffer, area: Rect) {
+    let area = area.intersection(buf.area);
+    for y in area.top()..area.bottom() {
+        for x in area.left()..area.right() {
+            if let Some(cell) = buf.cell_mut((x, y))
+                && !cell.symbol().is_ascii()
+            {
+                let twin = cell.symbol().chars().next().map_or(' ', text::ascii_twin);
+                cell.set_char(twin);
+            }
+        }
+    }
+}

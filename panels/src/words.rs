@@ -1,0 +1,251 @@
+//! How things are called on every panel: who a process is, in what state, which GPUs, how bad.
+
+use probes::finding::{Finding, Severity, Subject};
+use probes::proc::Process;
+use probes::reading::{Absence, Reading};
+use probes::snapshot::{Gpu, Health, Snapshot, Stamp};
+use probes::units;
+
+use crate::view::View;
+
+/// Names a process for good: pid and start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessKey {
+    /// Its number.
+    pub(crate) pid: u32,
+    /// Its start in clock ticks, where known.
+    pub(crate) start_ticks: Option<u64>,
+}
+
+impl ProcessKey {
+    /// The key of a process.
+    pub(crate) fn of(process: &Process) -> Self {
+        Self { pid: process.pid, start_ticks: process.start_ticks.get() }
+    }
+
+    /// The process in a snapshot, if it is still the same one.
+    pub(crate) fn find(self, snapshot: &Snapshot) -> Option<&Process> {
+        snapshot.processes.iter().find(|process| Self::of(process) == self)
+    }
+}
+
+/// What names a GPU over time.
+pub(crate) fn gpu_key(gpu: &Gpu) -> String {
+    gpu.uuid.value().cloned().unwrap_or_else(|| gpu.label())
+}
+
+/// Whether the driver's list has a process that `/proc` does not.
+pub(crate) fn is_gone(process: &Process) -> bool {
+    matches!(process.exists, Reading::Absent(Absence::Gone))
+}
+
+/// Who a process is: what it serves as and on which ports, then its command.
+pub(crate) fn who(process: &Process) -> String {
+    if is_gone(process) && process.command.value().is_none() {
+        return "no such process here".into();
+    }
+    let mut out = process.engine.text().to_string();
+    if let Some(ports) = process.listening_ports.value() {
+        for port in ports.iter().take(2) {
+            if !out.is_empty() {
+                out.push(' ');
+            }
+            out.push_str(&format!(":{port}"));
+        }
+    }
+    let command = short_command(process);
+    if out.is_empty() {
+        return command;
+    }
+    if !command.is_empty() {
+        out.push_str("  ");
+        out.push_str(&command);
+    }
+    out
+}
+
+/// The command without the folder of its program.
+pub(crate) fn short_command(process: &Process) -> String {
+    let command = process.command.value().or(process.comm.value()).map_or("?", String::as_str);
+    let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
+    let name = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(program);
+    if rest.is_empty() { name.into() } else { format!("{name} {rest}") }
+}
+
+/// The state in words; with its age where being in it for long is bad.
+pub(crate) fn state(process: &Process, now_ms: u64) -> String {
+    if is_gone(process) {
+        return "not here".into();
+    }
+    let Some(letter) = process.state.value() else { return "?".into() };
+    let age = process
+        .state_since_ms
+        .get()
+        .map(|since| format!(" {}", units::duration_short(now_ms.saturating_sub(since) / 1000)))
+        .unwrap_or_default();
+    match letter.as_str() {
+        "R" => "running".into(),
+        "S" | "I" => "sleeping".into(),
+        "D" => format!("stuck D{age}"),
+        "Z" => format!("zombie{age}"),
+        "T" | "t" => format!("stopped{age}"),
+        "X" | "x" => "dead".into(),
+        other => other.into(),
+    }
+}
+
+/// How bad a state is by itself.
+pub(crate) fn state_severity(process: &Process, now_ms: u64) -> Option<Severity> {
+    let age = process.state_since_ms.get().map(|since| now_ms.saturating_sub(since) / 1000);
+    match process.state.text() {
+        "Z" => Some(Severity::Warning),
+        // A driver call or a page fault sleeps like this for moments.
+        "D" if age.is_some_and(|age| age >= 5) => Some(Severity::Warning),
+        _ => None,
+    }
+}
+
+/// The numbers of the GPUs that a process is on, as short as they can be written: `0-3,7`.
+pub(crate) fn gpus_of(process: &Process) -> String {
+    let mut numbers: Vec<u32> = process.gpus.iter().map(|part| part.gpu_index).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    ranges(&numbers)
+}
+
+/// Sorted numbers as `0-3,7`.
+pub(crate) fn ranges(numbers: &[u32]) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    while at < numbers.len() {
+        let mut end = at;
+        while end + 1 < numbers.len() && numbers[end + 1] == numbers[end] + 1 {
+            end += 1;
+        }
+        if !out.is_empty() {
+            out.push(',');
+        }
+        match end - at {
+            0 => out.push_str(&numbers[at].to_string()),
+            1 => out.push_str(&format!("{},{}", numbers[at], numbers[end])),
+            _ => out.push_str(&format!("{}-{}", numbers[at], numbers[end])),
+        }
+        at = end + 1;
+    }
+    out
+}
+
+/// The worst that is said of a process.
+pub(crate) fn process_severity(view: &View, process: &Process) -> Option<Severity> {
+    view.findings
+        .iter()
+        .filter(|finding| finding.subject == Subject::Process(process.pid))
+        .map(|finding| finding.severity)
+        .chain(state_severity(process, view.now_ms))
+        .max()
+}
+
+/// The worst that is said of a GPU, or of a process on it.
+pub(crate) fn gpu_severity(view: &View, gpu: &Gpu) -> Option<Severity> {
+    let on_it = |pid: u32| {
+        view.snapshot.processes.iter().any(|process| {
+            process.pid == pid && process.gpus.iter().any(|part| part.gpu_index == gpu.index)
+        })
+    };
+    let found = view
+        .findings
+        .iter()
+        .filter(|finding| match finding.subject {
+            Subject::Gpu(index) => index == gpu.index,
+            Subject::Process(pid) => on_it(pid),
+            Subject::Box => false,
+        })
+        .map(|finding| finding.severity);
+    let health = match gpu.health {
+        Health::Lost { .. } => Some(Severity::Critical),
+        Health::NoAnswer { .. } | Health::Failing { .. } => Some(Severity::Warning),
+        Health::Starting | Health::Answering => None,
+    };
+    found.chain(health).max().filter(|worst| *worst > Severity::Info)
+}
+
+/// Why a GPU's values are not from now, in words.
+pub(crate) fn silence(gpu: &Gpu, now_ms: u64) -> Option<String> {
+    let age = |since: u64| units::duration(now_ms.saturating_sub(since) / 1000);
+    match &gpu.health {
+        Health::Answering => None,
+        Health::Starting => Some("first answers are on their way".into()),
+        Health::NoAnswer { call, since_ms, .. } => {
+            Some(format!("no answer for {} ({call})", age(*since_ms)))
+        }
+        Health::Lost { since_ms, answer } => Some(format!("lost for {}: {answer}", age(*since_ms))),
+        Health::Failing { since_ms, answer } => {
+            Some(format!("fails for {}: {answer}", age(*since_ms)))
+        }
+    }
+}
+
+/// Whether a group of readings is from now: not older than three intervals and two seconds, or
+/// twice that which the group's own pace allows.
+pub(crate) fn is_fresh(view: &View, stamp: Stamp) -> bool {
+    let allowed = 3 * view.feed.interval_ms.max(1000) / 1000 + 2;
+    // Never read: the readings say so themselves.
+    stamp.age_seconds(view.now_ms).is_none_or(|age| age <= allowed.max(12))
+}
+
+/// What a finding is about, in a word or two: `GPU 3`, `pid 48233`, `box`.
+pub(crate) fn subject(finding: &Finding) -> String {
+    match finding.subject {
+        Subject::Box => "box".into(),
+        Subject::Gpu(index) => format!("GPU {index}"),
+        Subject::Process(pid) => format!("pid {pid}"),
+    }
+}
+
+/// A severity as a word.
+pub(crate) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "CRITICAL",
+        Severity::Warning => "WARNING",
+        Severity::Info => "INFO",
+    }
+}
+
+/// The GPUs of the box by name: `8×H100 80GB HBM3`, `4×A100 + 4×L40S`.
+pub(crate) fn gpu_names(snapshot: &Snapshot) -> String {
+    let mut names: Vec<(&str, usize)> = Vec::new();
+    for gpu in snapshot.gpus.iter().filter(|gpu| gpu.mig.is_none()) {
+        let name = gpu.name.value().map_or("GPU", String::as_str);
+        match names.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => names.push((name, 1)),
+        }
+    }
+    let parts: Vec<String> = names.iter().map(|(name, count)| format!("{count}×{name}")).collect();
+    parts.join(" + ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_written_as_a_range() {
+        assert_eq!(ranges(&[0, 1, 2, 3, 7]), "0-3,7");
+        assert_eq!(ranges(&[0, 1]), "0,1");
+        assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn a_process_is_called_by_what_it_serves_as() {
+        let process = Process {
+            engine: "vLLM API server".to_string().into(),
+            listening_ports: vec![8000].into(),
+            command: "/opt/venv/bin/vllm serve Qwen3-32B".to_string().into(),
+            ..Process::default()
+        };
+        assert_eq!(who(&process), "vLLM API server :8000  vllm serve Qwen3-32B");
+        let gone = Process { exists: Reading::Absent(Absence::Gone), ..Process::default() };
+        assert_eq!(who(&gone), "no such process here");
+    }
+}
