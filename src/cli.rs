@@ -44,13 +44,31 @@ pub(crate) struct Once {
 #[derive(Args, Clone)]
 pub(crate) struct Roots {
     /// Where procfs is mounted.
-    #[arg(long, global = true, value_name = "PATH", default_value = "/proc", hide_default_value = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        default_value = "/proc",
+        hide_default_value = true
+    )]
     pub(crate) procfs: PathBuf,
     /// Where sysfs is mounted.
-    #[arg(long, global = true, value_name = "PATH", default_value = "/sys", hide_default_value = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        default_value = "/sys",
+        hide_default_value = true
+    )]
     pub(crate) sysfs: PathBuf,
     /// Root of the host's file system, when it is mounted elsewhere.
-    #[arg(long, global = true, value_name = "PATH", default_value = "/", hide_default_value = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        default_value = "/",
+        hide_default_value = true
+    )]
     pub(crate) rootfs: PathBuf,
     /// The driver's library, instead of searching for libnvidia-ml.so.1 [env: `INFERTOP_NVML_LIB`].
     #[arg(long, global = true, value_name = "PATH")]
@@ -67,7 +85,13 @@ pub(crate) struct Screen {
     #[arg(long)]
     pub(crate) ascii: bool,
     /// Colours; `NO_COLOR` is respected.
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true
+    )]
     pub(crate) color: Color,
     /// Leave the mouse to the terminal.
     #[arg(long)]

@@ -20,9 +20,10 @@ use probes::kernel_log::KernelLogProbe;
 use probes::machine::Machine;
 use probes::nvml::calls::Calls;
 use probes::proc::table::ProcessTable;
-use probes::reading::Reading;
 use probes::self_cost::{SelfCost, Source};
 use probes::snapshot::{Gpu, Health, SCHEMA, Snapshot};
+
+use crate::own_cost;
 
 use schedule::Schedule;
 use shared::Shared;
@@ -61,9 +62,7 @@ pub(crate) fn run(
         .name("session".into())
         .spawn(move || session::supervise(&supervisor))?;
     let listener = Arc::clone(&shared);
-    std::thread::Builder::new()
-        .name("commands".into())
-        .spawn(move || obey(&listener, commands))?;
+    std::thread::Builder::new().name("commands".into()).spawn(move || obey(&listener, commands))?;
 
     let mut tick = 0;
     write_frame(&mut frames, &assembler.assemble(0))?;
@@ -220,8 +219,7 @@ impl Assembler {
             identify(&mut gpus);
         }
         driver.problem = driver::diagnose(&driver);
-        let processes =
-            timed(&mut sources, "processes", || self.processes.tick(now_ms, &gpus));
+        let processes = timed(&mut sources, "processes", || self.processes.tick(now_ms, &gpus));
         let kernel_log = timed(&mut sources, "kernel log", || self.kernel_log.poll());
         if let Some(absence) = kernel_log.source.absence()
             && let Some(source) = sources.last_mut()
@@ -295,7 +293,7 @@ impl OwnCost {
     fn read(&mut self, shared: &Shared, sequence: u64, interval: Duration) -> SelfCost {
         let mut meters = vec![Arc::clone(&shared.session_calls)];
         meters.extend(shared.slots().iter().flat_map(|slot| slot.meters()));
-        let seconds = crate::process_cpu_seconds();
+        let seconds = own_cost::cpu_seconds();
         let now = Instant::now();
         let cpu_ratio = match self.cpu.replace((now, seconds)) {
             Some((then, before)) if now - then > interval / 2 => {
@@ -304,10 +302,16 @@ impl OwnCost {
             _ => self.slow.cpu_ratio.clone(),
         };
         if sequence % OWN_COST_EVERY == 1 || self.slow.pid == 0 {
-            let (rss_bytes, threads) = own_memory();
+            let (rss_bytes, threads) = own_cost::memory();
             let mut calls = Calls::costs(meters.iter().map(AsRef::as_ref));
             calls.truncate(DEAREST_CALLS);
-            self.slow = SelfCost { pid: std::process::id(), rss_bytes, threads, calls, ..SelfCost::default() };
+            self.slow = SelfCost {
+                pid: std::process::id(),
+                rss_bytes,
+                threads,
+                calls,
+                ..SelfCost::default()
+            };
         }
         self.slow.cpu_ratio = cpu_ratio;
         SelfCost {
@@ -318,22 +322,6 @@ impl OwnCost {
             ..self.slow.clone()
         }
     }
-}
-
-/// Resident memory and threads of this process, whatever roots the machine has.
-fn own_memory() -> (Reading<u64>, Reading<u32>) {
-    let status = std::fs::read_to_string("/proc/self/status").map_err(|error| {
-        probes::reading::Absence::from_io(&error)
-    });
-    let field = |name: &str| {
-        Reading::from(status.clone()).and_then(|text| {
-            let value = text.lines().find_map(|line| line.strip_prefix(name));
-            let number = value.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
-            number.map_or(Reading::UNSUPPORTED, Reading::Value)
-        })
-    };
-    let threads = field("Threads:").map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-    (field("VmRSS:").map(|kib| kib * 1024), threads)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use probes::snapshot::Snapshot;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
 
 use crate::cli::Roots;
 use crate::sampler::MOST_FRAME_BYTES;
@@ -17,12 +18,14 @@ use crate::sampler::MOST_FRAME_BYTES;
 /// How long a child that was asked to finish is waited for.
 const GOODBYE: Duration = Duration::from_millis(120);
 
+/// Snapshots that wait for a slow reader.
+const WAITING: usize = 2;
+
 /// A running sampler.
 pub(crate) struct ChildFeed {
     child: Child,
     commands: Option<ChildStdin>,
-    frames: BufReader<ChildStdout>,
-    buffer: Vec<u8>,
+    snapshots: mpsc::Receiver<anyhow::Result<Snapshot>>,
 }
 
 impl ChildFeed {
@@ -43,24 +46,24 @@ impl ChildFeed {
             .with_context(|| format!("cannot start the sampler {}", program.display()))?;
         let commands = child.stdin.take();
         let frames = child.stdout.take().context("the sampler has no output")?;
-        Ok(Self { child, commands, frames: BufReader::new(frames), buffer: Vec::new() })
+        let (sender, snapshots) = mpsc::channel(WAITING);
+        tokio::spawn(listen(frames, sender));
+        Ok(Self { child, commands, snapshots })
     }
 
-    /// The next snapshot. Not to be dropped half way: the rest of a frame would be lost.
+    /// The next snapshot, or why there are no more. May be dropped half way.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Snapshot> {
-        let mut length = [0; 4];
-        if self.frames.read_exact(&mut length).await.is_err() {
-            let how = match tokio::time::timeout(GOODBYE, self.child.wait()).await {
-                Ok(Ok(status)) => status.to_string(),
-                _ => "it closed its output".into(),
-            };
-            anyhow::bail!("the sampler has ended: {how}");
+        match self.snapshots.recv().await {
+            Some(Ok(snapshot)) => Ok(snapshot),
+            Some(Err(error)) => Err(error),
+            None => {
+                let how = match tokio::time::timeout(GOODBYE, self.child.wait()).await {
+                    Ok(Ok(status)) => status.to_string(),
+                    _ => "it closed its output".into(),
+                };
+                Err(anyhow::anyhow!("the sampler has ended: {how}"))
+            }
         }
-        let length = u32::from_le_bytes(length) as usize;
-        anyhow::ensure!(length <= MOST_FRAME_BYTES, "the sampler sent a frame of {length} bytes");
-        self.buffer.resize(length, 0);
-        self.frames.read_exact(&mut self.buffer).await.context("the sampler ended in a frame")?;
-        Snapshot::decode(&self.buffer).context("cannot read the sampler's frame")
     }
 
     /// Asks for another pace.
@@ -76,8 +79,32 @@ impl ChildFeed {
     pub(crate) async fn finish(&mut self) {
         self.commands = None;
         if tokio::time::timeout(GOODBYE, self.child.wait()).await.is_err() {
-            // Not in a call that could return: its signal waits until the driver lets go.
+            // In a call that does not return: the signal takes effect once the driver lets go.
             let _ = self.child.start_kill();
         }
     }
+}
+
+/// Reads frames until the pipe ends or nobody wants them.
+async fn listen(frames: ChildStdout, sender: mpsc::Sender<anyhow::Result<Snapshot>>) {
+    let mut frames = BufReader::new(frames);
+    let mut buffer = Vec::new();
+    while let Ok(length) = frames.read_u32_le().await {
+        let snapshot = read_frame(&mut frames, length as usize, &mut buffer).await;
+        let is_last = snapshot.is_err();
+        if sender.send(snapshot).await.is_err() || is_last {
+            return;
+        }
+    }
+}
+
+async fn read_frame(
+    frames: &mut BufReader<ChildStdout>,
+    length: usize,
+    buffer: &mut Vec<u8>,
+) -> anyhow::Result<Snapshot> {
+    anyhow::ensure!(length <= MOST_FRAME_BYTES, "the sampler sent a frame of {length} bytes");
+    buffer.resize(length, 0);
+    frames.read_exact(buffer).await.context("the sampler ended in a frame")?;
+    Snapshot::decode(buffer).context("cannot read the sampler's frame")
 }

@@ -49,8 +49,7 @@ pub(crate) fn supervise(shared: &Arc<Shared>) {
             Err(error) => {
                 shared.set_status(|status| {
                     let generation = status.generation;
-                    let session =
-                        SessionState::Failed { code: error.code, answer: error.answer };
+                    let session = SessionState::Failed { code: error.code, answer: error.answer };
                     *status = Status { session, generation, ..Status::default() };
                 });
                 shared.news();
@@ -187,9 +186,9 @@ fn gpu<'scope, 'env>(
         match Device::open(session, &shared.machine, &calls, number) {
             Ok(device) => {
                 let uuid = probes::nvml::identity::read_uuid(&device);
-                let slot = slot.take().unwrap_or_else(|| {
-                    shared.claim(uuid.text(), number, generation, &calls)
-                });
+                let slot = slot
+                    .take()
+                    .unwrap_or_else(|| shared.claim(uuid.text(), number, generation, &calls));
                 slot.set_handle(device.handle_number());
                 sample(scope, shared, session, &device, &slot, over);
                 return;
@@ -199,8 +198,7 @@ fn gpu<'scope, 'env>(
                 return;
             }
             Err(code) => {
-                let slot =
-                    slot.get_or_insert_with(|| shared.claim("", number, generation, &calls));
+                let slot = slot.get_or_insert_with(|| shared.claim("", number, generation, &calls));
                 let (since_ms, answer) = (shared.machine.now_ms(), codes::words(code));
                 slot.set_health(&match codes::is_lost(code) {
                     true => Health::Lost { since_ms, answer },
@@ -264,13 +262,7 @@ fn sample<'scope, 'env>(
     }
 }
 
-fn pcie_window(
-    shared: &Shared,
-    session: &Session,
-    handle: usize,
-    slot: &Slot,
-    over: &AtomicBool,
-) {
+fn pcie_window(shared: &Shared, session: &Session, handle: usize, slot: &Slot, over: &AtomicBool) {
     let calls = slot.window_calls();
     calls.adopt_thread();
     let device = Device::adopt(session, &shared.machine, &calls, handle);
@@ -286,7 +278,8 @@ fn pcie_window(
         }
         // At most once a second, whatever the refresh rate: each round blocks the bus's counters
         // for 40 ms.
-        let until = Instant::now() + Duration::from_millis(900).saturating_sub(shared.schedule.interval());
+        let until =
+            Instant::now() + Duration::from_millis(900).saturating_sub(shared.schedule.interval());
         match wait(shared, over, until, tick) {
             Some(now) => tick = now,
             None => return,
@@ -305,7 +298,8 @@ fn topology(shared: &Shared, session: &Session, over: &AtomicBool) {
         let nodes: Vec<Node> = slots
             .iter()
             .filter_map(|slot| {
-                let device = Device::adopt(session, &shared.machine, &calls, slot.answering_handle()?);
+                let device =
+                    Device::adopt(session, &shared.machine, &calls, slot.answering_handle()?);
                 Some(Node { index: slot.index, pci: slot.known().pci.text().to_string(), device })
             })
             .collect();

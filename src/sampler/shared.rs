@@ -147,7 +147,8 @@ impl Shared {
     pub(crate) fn wait_for_round(&self, tick: u64, deadline: Instant) {
         let mut round = lock(&self.round);
         loop {
-            let complete = round.tick >= tick && round.expected > 0 && round.posted >= round.expected;
+            let complete =
+                round.tick >= tick && round.expected > 0 && round.posted >= round.expected;
             let left = deadline.saturating_duration_since(Instant::now());
             if complete || round.news || left == Duration::ZERO {
                 round.news = false;

@@ -156,7 +156,13 @@ impl Slot {
         let count = state.calls.count() + state.window_calls.count();
         let calls_since = count.saturating_sub(state.counted);
         state.counted = count;
-        View { gpus, stuck: stuck.is_some(), tick: state.tick, cheap_at: state.cheap_at, calls_since }
+        View {
+            gpus,
+            stuck: stuck.is_some(),
+            tick: state.tick,
+            cheap_at: state.cheap_at,
+            calls_since,
+        }
     }
 
     /// The meters of the slot's threads.
@@ -193,7 +199,9 @@ mod tests {
         slot.post(vec![gpu], Some((0, Instant::now())));
         let view = calls.run("nvmlStuck", || slot.view(Duration::ZERO, 10_000));
         assert!(view.stuck);
-        assert!(matches!(&view.gpus[0].health, Health::NoAnswer { call, .. } if call == "nvmlStuck"));
+        assert!(
+            matches!(&view.gpus[0].health, Health::NoAnswer { call, .. } if call == "nvmlStuck")
+        );
         assert_eq!(view.gpus[0].uuid.text(), "GPU-3");
         assert!(!slot.view(Duration::ZERO, 10_000).stuck);
     }

@@ -1,0 +1,5 @@
+//! The commands, one file each.
+
+pub(crate) mod once;
+pub(crate) mod sampler;
+pub(crate) mod top;
