@@ -4,11 +4,14 @@
 //! parsing are apart: `read_…` touches the machine, `parse_…` takes text.
 
 pub mod driver;
+#[cfg(test)]
+mod fake_tree;
 pub mod host;
 pub mod kernel_log;
 pub mod machine;
 pub mod metric;
 pub mod nvml;
+pub mod pci;
 pub mod proc;
 pub mod reading;
 pub mod self_cost;
