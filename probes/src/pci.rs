@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reading::Reading;
 
+pub(crate) use address::parse_pci_word;
 pub use address::{normalize_pci, pci_slot, same_pci_device};
 pub use information::{Information, parse_information};
 pub(crate) use sysfs::merge_vanished;

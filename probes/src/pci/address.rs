@@ -29,6 +29,15 @@ pub fn same_pci_device(a: &str, b: &str) -> bool {
     pci_slot(a) == pci_slot(b)
 }
 
+/// The device that a word of a log names, `0000:83:00`; only with a domain, because `11:43:09` is a
+/// time of day.
+pub(crate) fn parse_pci_word(word: &str) -> Option<String> {
+    let word = word.trim_matches(|c: char| !c.is_ascii_hexdigit());
+    let has_domain =
+        word.find(':').is_some_and(|colon| colon >= 4) && word.matches(':').count() == 2;
+    has_domain.then(|| parse(word))?.map(|(slot, _)| slot)
+}
+
 fn parse(text: &str) -> Option<(String, Option<u8>)> {
     let (slot, function) = match text.rsplit_once('.') {
         Some((slot, function)) => (slot, Some(u8::from_str_radix(function, 16).ok()?)),
@@ -70,11 +79,21 @@ mod tests {
         assert!(!same_pci_device("0000:9b:00.0", "0001:9b:00.0"));
     }
 
+    #[test]
+    fn a_word_of_a_log_is_an_address_only_with_a_domain() {
+        assert_eq!(parse_pci_word("PCI:0000:9B:00:").as_deref(), None);
+        assert_eq!(parse_pci_word("0000:9B:00.0:").as_deref(), Some("0000:9b:00"));
+        assert_eq!(parse_pci_word("(0000:9b:00)").as_deref(), Some("0000:9b:00"));
+        assert_eq!(parse_pci_word("11:43:09"), None);
+        assert_eq!(parse_pci_word("::::"), None);
+    }
+
     proptest::proptest! {
         #[test]
         fn any_text_is_taken_in_stride(text in ".{0,40}") {
             normalize_pci(&text);
             pci_slot(&text);
+            parse_pci_word(&text);
         }
     }
 }
