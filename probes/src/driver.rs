@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::pci::PciGpu;
 use crate::reading::Reading;
 use crate::snapshot::Stamp;
 
@@ -70,42 +71,6 @@ pub enum Session {
         /// Since when, milliseconds since 1970.
         since_ms: u64,
     },
-}
-
-/// An NVIDIA GPU as the PCI bus shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PciGpu {
-    /// `0000:83:00.0`.
-    pub pci: String,
-    /// PCI device id, `2330`.
-    pub device_id: String,
-    /// Bound kernel driver: `nvidia`, `nouveau`, `vfio-pci`; empty for none.
-    pub driver: String,
-    /// UUID from `/proc/driver/nvidia/gpus`, where the module has cached it.
-    pub uuid: Reading<String>,
-    /// Product name from the same place.
-    pub model: Reading<String>,
-    /// N of `/dev/nvidiaN`.
-    pub minor: Reading<u32>,
-    /// Current link, `32.0 GT/s PCIe` as generation.
-    pub link_generation: Reading<u32>,
-    /// Current lanes.
-    pub link_width: Reading<u32>,
-    /// The most the device can do.
-    pub max_link_generation: Reading<u32>,
-    /// The most lanes.
-    pub max_link_width: Reading<u32>,
-    /// NUMA node; absent where the platform names none.
-    pub numa_node: Reading<u32>,
-    /// CPUs near it.
-    pub local_cpus: Reading<String>,
-    /// Sum of corrected bus errors (AER).
-    pub aer_correctable_total: Reading<u64>,
-    /// Sum of uncorrected, non-fatal bus errors.
-    pub aer_nonfatal_total: Reading<u64>,
-    /// Sum of fatal bus errors.
-    pub aer_fatal_total: Reading<u64>,
 }
 
 /// A device node.

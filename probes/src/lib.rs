@@ -4,6 +4,8 @@
 //! parsing are apart: `read_…` touches the machine, `parse_…` takes text.
 
 pub mod driver;
+#[cfg(test)]
+mod fake_tree;
 pub mod finding;
 pub mod history;
 pub mod host;

@@ -1,0 +1,126 @@
+//! Names of the driver's error numbers, from the error header of release 595.
+//!
+//! Numbers that are not here are unknown; what they mean is not guessed.
+
+/// The name of an Xid; `None` for a number that is not known.
+pub fn xid_name(code: u32) -> Option<&'static str> {
+    NAMES.binary_search_by_key(&code, |(number, _)| *number).ok().map(|index| NAMES[index].1)
+}
+
+const NAMES: &[(u32, &str)] = &[
+    (13, "graphics engine exception"),
+    (31, "GPU memory page fault"),
+    (32, "invalid or corrupted push buffer stream"),
+    (38, "driver firmware error"),
+    (39, "copy engine 0 exception"),
+    (40, "copy engine 1 exception"),
+    (41, "copy engine 2 exception"),
+    (42, "video image compositor exception"),
+    (43, "GPU stopped processing, application's channel reset"),
+    (44, "fault during context switch"),
+    (45, "preemptive channel removal"),
+    (47, "video encoder 0 exception"),
+    (48, "double-bit ECC error"),
+    (58, "framebuffer memory error"),
+    (59, "power management unit error"),
+    (60, "security engine 2 error"),
+    (61, "power management unit breakpoint"),
+    (62, "power management unit halt"),
+    (63, "page retirement or row remapping event"),
+    (64, "page retirement or row remapping failure"),
+    (65, "video encoder 1 exception"),
+    (68, "video decoder 0 exception"),
+    (69, "graphics engine class error"),
+    (73, "video encoder 2 exception"),
+    (74, "NVLink error"),
+    (78, "vGPU start error"),
+    (79, "GPU has fallen off the bus"),
+    (80, "push buffer checksum mismatch"),
+    (87, "telemetry error"),
+    (90, "L2 cache error"),
+    (92, "high rate of single-bit ECC errors"),
+    (93, "inforom erase limit exceeded"),
+    (94, "contained ECC error"),
+    (95, "uncontained ECC error"),
+    (96, "video decoder 5 exception"),
+    (97, "video decoder 6 exception"),
+    (98, "video decoder 7 exception"),
+    (99, "JPEG engine exception"),
+    (100, "JPEG engine exception"),
+    (101, "JPEG engine exception"),
+    (102, "JPEG engine exception"),
+    (103, "JPEG engine exception"),
+    (104, "JPEG engine exception"),
+    (105, "JPEG engine exception"),
+    (109, "context switch timeout"),
+    (110, "security fault"),
+    (119, "GSP RPC timeout"),
+    (120, "GSP error"),
+    (121, "C2C link error"),
+    (122, "SPI PMU RPC read failure"),
+    (123, "SPI PMU RPC write failure"),
+    (124, "SPI PMU RPC erase failure"),
+    (125, "inforom file system failure"),
+    (126, "copy engine 10 exception"),
+    (127, "copy engine 11 exception"),
+    (128, "copy engine 12 exception"),
+    (129, "copy engine 13 exception"),
+    (130, "copy engine 14 exception"),
+    (131, "copy engine 15 exception"),
+    (132, "copy engine 16 exception"),
+    (133, "copy engine 17 exception"),
+    (134, "copy engine 18 exception"),
+    (135, "copy engine 19 exception"),
+    (136, "link training failed"),
+    (137, "NVLink privilege error"),
+    (138, "deep learning accelerator error"),
+    (139, "optical flow accelerator 1 exception"),
+    (140, "unrecovered ECC error"),
+    (141, "fast path error"),
+    (142, "video encoder 3 exception"),
+    (143, "GPU initialisation error"),
+    (144, "NVLink SAW error"),
+    (145, "NVLink RLW error"),
+    (146, "NVLink TLW error"),
+    (147, "NVLink TREX error"),
+    (148, "NVLink NVLPW_CTRL error"),
+    (149, "NVLink NETIR error"),
+    (150, "NVLink MSE error"),
+    (151, "key rotation error"),
+    (154, "GPU recovery action changed"),
+    (155, "NVLink software error"),
+    (156, "resource retirement event"),
+    (157, "resource retirement failure"),
+    (158, "fatal timeout"),
+    (159, "CHI error"),
+    (160, "channel retirement event"),
+    (161, "channel retirement failure"),
+    (162, "power smoothing sink error"),
+    (163, "power smoothing sink error"),
+    (164, "power smoothing sink error"),
+    (165, "power smoothing sink error"),
+    (166, "NVLink security error"),
+    (167, "PCIe fatal timeout"),
+    (168, "reduced memory capacity"),
+    (169, "security engine 2 halt"),
+    (170, "NVLink security error"),
+    (171, "uncorrectable DRAM error"),
+    (172, "uncorrectable SRAM error"),
+    (173, "C2C link fatal error"),
+    (174, "silent kill"),
+    (175, "memory subsystem error"),
+    (176, "PCIe correctable errors"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_numbers_have_a_name_and_unknown_ones_have_none() {
+        assert_eq!(xid_name(79), Some("GPU has fallen off the bus"));
+        assert_eq!(xid_name(0), None);
+        assert_eq!(xid_name(4_000), None);
+        assert!(NAMES.is_sorted_by(|a, b| a.0 < b.0));
+    }
+}
