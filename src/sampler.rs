@@ -220,7 +220,7 @@ impl Assembler {
         }
         driver.problem = driver::diagnose(&driver);
         let processes = timed(&mut sources, "processes", || self.processes.tick(now_ms, &gpus));
-        let kernel_log = timed(&mut sources, "kernel log", || self.kernel_log.poll());
+        let kernel_log = timed(&mut sources, "kernel log", || self.kernel_log.poll().clone());
         if let Some(absence) = kernel_log.source.absence()
             && let Some(source) = sources.last_mut()
         {

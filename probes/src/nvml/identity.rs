@@ -69,11 +69,16 @@ macro_rules! text_of {
 
 /// UUID, name without the vendor, and bus address as the kernel writes it.
 pub(crate) fn read_names(device: &Device) -> (Reading<String>, Reading<String>, Reading<String>) {
-    let uuid = text_of!(device, nvmlDeviceGetUUID, 96);
+    let uuid = read_uuid(device);
     let name: Reading<String> = text_of!(device, nvmlDeviceGetName, 96);
     let name = name.map(|name| name.strip_prefix("NVIDIA ").map_or(name.clone(), str::to_string));
     let pci = pci_info(device).map(|pci| crate::pci::normalize_pci(&text(&pci.busId)));
     (uuid, name, pci)
+}
+
+/// UUID alone.
+pub fn read_uuid(device: &Device) -> Reading<String> {
+    text_of!(device, nvmlDeviceGetUUID, 96)
 }
 
 fn pci_info(device: &Device) -> Reading<sys::nvmlPciInfo_t> {
