@@ -10,6 +10,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod call;
+mod child;
 mod holders;
 mod libraries;
 mod machine;
@@ -20,6 +21,7 @@ mod site;
 pub mod spec;
 
 pub use call::{Symbol, Verdict};
+pub use child::{fresh_state, on_box, written};
 pub use holders::{Holder, Holders, start_time};
 pub use libraries::{cuda_library, nvml_library, scenario, without_symbols};
 pub use machine::{BusId, Gpu, Machine, PidLines, Process, models};

@@ -133,8 +133,20 @@ impl Now {
             return percent(at(instance.utilization.as_ref(), self.t, || 0.0));
         }
         percent(at(self.gpu.spec.utilization.as_ref(), self.t, || {
+            if self.mig_on() {
+                return self.shares(|series| series.at(self.t));
+            }
             self.listed().map(|(_, p)| at(p.spec.sm.as_ref(), self.t, || 0.0)).sum()
         }))
+    }
+
+    /// What the instances come to, each by its share of the multiprocessors.
+    fn shares(&self, of: impl Fn(&Series) -> f64) -> f64 {
+        let all = f64::from(self.gpu.spec.sm_count.max(1));
+        let busy = self.gpu.spec.mig.iter().filter_map(|instance| {
+            Some(of(instance.utilization.as_ref()?) * f64::from(instance.sm_count) / all)
+        });
+        busy.sum()
     }
 
     /// Per cent times seconds since the start, for the counters. Scenario processes count by
@@ -142,6 +154,9 @@ impl Now {
     pub fn busy(&self) -> f64 {
         if let Some(series) = &self.gpu.spec.utilization {
             return series.integral(self.t);
+        }
+        if self.mig_on() {
+            return self.shares(|series| series.integral(self.t));
         }
         let processes = &self.site.machine.processes;
         let mine = self.gpu.processes.iter().filter_map(|position| processes.get(*position));

@@ -20,12 +20,18 @@ fn engine(ask: &Ask, percent: f64, utilization: *mut u32, period_us: *mut u32) -
 const SAMPLE_SECONDS: f64 = 0.1;
 const RING: usize = 120;
 
+/// Newer than what the caller has seen; on a frozen clock everything is, for the caller's own
+/// clock goes on and would outrun it.
+fn is_news(ask: &Ask, stamp_us: u64, last_seen_us: u64) -> bool {
+    ask.site.is_frozen() || stamp_us > last_seen_us
+}
+
 /// The instants of the ring newer than a time stamp.
 fn instants(ask: &Ask, last_seen_us: u64) -> Vec<f64> {
     let newest = (ask.t / SAMPLE_SECONDS).floor();
     (0..RING)
         .map(|back| (newest - back as f64) * SAMPLE_SECONDS)
-        .take_while(|t| *t >= 0.0 && ask.site.unix_us(*t) > last_seen_us)
+        .take_while(|t| *t >= 0.0 && is_news(ask, ask.site.unix_us(*t), last_seen_us))
         .collect::<Vec<_>>()
         .into_iter()
         .rev()
@@ -116,7 +122,7 @@ device_calls! {
         let stamp = ask.site.unix_us(ask.t);
         let rows: Vec<_> = busy_processes(ask)
             .into_iter()
-            .filter(|_| stamp > last_seen)
+            .filter(|_| is_news(ask, stamp, last_seen))
             .map(|(pid, sm, mem)| nvmlProcessUtilizationSample_t {
                 pid,
                 timeStamp: stamp,

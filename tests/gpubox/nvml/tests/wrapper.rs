@@ -3,54 +3,20 @@
 //! One process has one box, so every test runs in a child: this program again, with the
 //! scenario in the environment and the test's name as the filter.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
 
-/// Runs the body in a child on a box, with extra environment; the parent asserts success.
+/// Runs the body on a box with the library initialised.
 fn on_box(name: &str, scenario: &Path, extra: &[(&str, &str)], body: impl FnOnce(&Nvml)) {
-    if std::env::var("GPUBOX_TEST").as_deref() == Ok(name) {
-        let nvml = load().expect("the library initialises");
-        body(&nvml);
-        return;
-    }
-    let output = child(name, scenario, extra);
-    assert!(
-        output.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-fn child(name: &str, scenario: &Path, extra: &[(&str, &str)]) -> std::process::Output {
-    let state = state_of(name);
-    let _ = std::fs::remove_dir_all(&state);
-    let program = std::env::current_exe().expect("this program");
-    let mut command = Command::new(program);
-    command.args([name, "--exact", "--nocapture"]);
-    command.env("GPUBOX_TEST", name).env("GPUBOX_SCENARIO", scenario).env("GPUBOX_STATE", &state);
-    command.envs(extra.iter().copied());
-    command.output().expect("the child runs")
-}
-
-fn state_of(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("gpubox-test-{}-{name}", std::process::id()))
+    gpubox::on_box(name, scenario, extra, || body(&load().expect("the library initialises")));
 }
 
 fn load() -> Result<Nvml, NvmlError> {
     Nvml::builder().lib_path(gpubox::nvml_library().as_os_str()).init()
-}
-
-/// A scenario written for one test.
-fn written(name: &str, text: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("gpubox-{}-{name}.toml", std::process::id()));
-    std::fs::write(&path, text).expect("the scenario is written");
-    path
 }
 
 const FROZEN: &[(&str, &str)] = &[("GPUBOX_CLOCK", "frozen:5")];
@@ -109,7 +75,7 @@ fn a_gpu_is_lost_and_the_others_go_on() {
 
 #[test]
 fn a_hanging_gpu_hangs_only_its_callers() {
-    let scenario = written(
+    let scenario = gpubox::written(
         "hang",
         "[[gpu]]\nmodel = 'L4'\ncount = 2\n[[fault]]\nsymbol = '*'\ngpu = 1\nhang = true\n",
     );
@@ -134,7 +100,7 @@ fn a_hanging_gpu_hangs_only_its_callers() {
 #[test]
 fn an_xid_wakes_who_waits_for_it() {
     let scenario =
-        written("xid", "[[gpu]]\nmodel = 'H200'\n[[xid]]\nat = 0.4\ngpu = 0\ncode = 79\n");
+        gpubox::written("xid", "[[gpu]]\nmodel = 'H200'\n[[xid]]\nat = 0.4\ngpu = 0\ncode = 79\n");
     on_box("an_xid_wakes_who_waits_for_it", &scenario, &[], |nvml| {
         use nvml_wrapper::bitmasks::event::EventTypes;
         let gpu = nvml.device_by_index(0).unwrap();
@@ -152,16 +118,14 @@ fn an_xid_wakes_who_waits_for_it() {
 #[test]
 fn a_mismatched_library_does_not_initialise() {
     let name = "a_mismatched_library_does_not_initialise";
-    if std::env::var("GPUBOX_TEST").as_deref() == Ok(name) {
+    gpubox::on_box(name, &gpubox::scenario("mismatch"), &[], || {
         assert!(matches!(load(), Err(NvmlError::LibRmVersionMismatch)));
-        return;
-    }
-    assert!(child(name, &gpubox::scenario("mismatch"), &[]).status.success());
+    });
 }
 
 #[test]
 fn a_driver_reload_ends_every_handle() {
-    let scenario = written(
+    let scenario = gpubox::written(
         "reload",
         "[[gpu]]\nmodel = 'T4'\n[[reload]]\nat = 0.3\ngone_seconds = 0.3\nnew_version = '595.45.04'\n",
     );
@@ -196,7 +160,7 @@ fn a_driver_reload_ends_every_handle() {
 #[test]
 fn a_missing_symbol_fails_when_called() {
     let name = "a_missing_symbol_fails_when_called";
-    if std::env::var("GPUBOX_TEST").as_deref() == Ok(name) {
+    gpubox::on_box(name, &gpubox::scenario("eight-h100"), &[], || {
         let library = gpubox::without_symbols(
             &gpubox::nvml_library(),
             &["nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetTemperature"],
@@ -207,10 +171,7 @@ fn a_missing_symbol_fails_when_called() {
         assert!(gpu.temperature(TemperatureSensor::Gpu).is_err());
         assert!(gpu.power_usage().is_ok());
         let _ = std::fs::remove_dir_all(library.parent().unwrap());
-        return;
-    }
-    let output = child(name, &gpubox::scenario("eight-h100"), &[]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    });
 }
 
 #[test]
