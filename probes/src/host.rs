@@ -20,7 +20,7 @@ use crate::metric::{Kind, Metric, Pick};
 use crate::reading::Reading;
 use crate::snapshot::Stamp;
 
-pub(crate) use namespace::read_container;
+pub(crate) use namespace::{is_wsl_kernel, read_container};
 pub use probe::HostProbe;
 
 /// The box.

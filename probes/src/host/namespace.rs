@@ -10,32 +10,68 @@ use crate::reading::{Absence, Reading};
 /// The kernel's fixed inode number of the first PID namespace.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-pub(super) fn read_pid_namespace(machine: &Machine) -> Reading<String> {
-    let mounts = read_text(&machine.proc("self/mounts")).unwrap_or_default();
-    let second = read_line(&machine.proc("2/comm")).ok();
-    let namespace = std::fs::read_link(machine.proc("self/ns/pid")).ok();
-    let is_first = namespace.is_some_and(|link| link.as_os_str() == FIRST_PID_NAMESPACE);
-    if second.as_deref() == Some("kthreadd") {
-        return "host".to_string().into();
-    }
-    if let Some(hidden) = parse_hidepid(&mounts, &machine.procfs.to_string_lossy()) {
-        return format!(
-            "processes of other users are hidden here (/proc is mounted with {hidden})"
-        )
-        .into();
-    }
-    if is_first {
-        return "host".to_string().into();
-    }
-    if second.is_none() && !machine.proc("1").exists() {
-        return Reading::Absent(Absence::NoData);
-    }
-    let kind = read_container(machine).map_or(String::new(), |kind| format!(" ({kind})"));
-    format!("inside a container{kind}: /proc shows this container's processes only").into()
+/// What our `/proc` shows.
+#[derive(Debug, PartialEq, Eq)]
+enum Shown {
+    Host,
+    /// The host's, without processes of others, by this mount option.
+    OwnProcesses(String),
+    WslDistribution,
+    Container,
+    NothingRecorded,
 }
 
-/// What kind of container the root file system belongs to, by the marks that runtimes leave.
+fn read_shown(machine: &Machine) -> Shown {
+    let second = read_line(&machine.proc("2/comm")).ok();
+    if second.as_deref() == Some("kthreadd") {
+        return Shown::Host;
+    }
+    let mounts = read_text(&machine.proc("self/mounts")).unwrap_or_default();
+    if let Some(hidden) = parse_hidepid(&mounts, &machine.procfs.to_string_lossy()) {
+        return Shown::OwnProcesses(hidden);
+    }
+    let namespace = std::fs::read_link(machine.proc("self/ns/pid")).ok();
+    if namespace.is_some_and(|link| link.as_os_str() == FIRST_PID_NAMESPACE) {
+        return Shown::Host;
+    }
+    if second.is_none() && !machine.proc("1").exists() {
+        return Shown::NothingRecorded;
+    }
+    let kernel = read_line(&machine.proc("sys/kernel/osrelease")).unwrap_or_default();
+    if is_wsl_kernel(&kernel) { Shown::WslDistribution } else { Shown::Container }
+}
+
+pub(super) fn read_pid_namespace(machine: &Machine) -> Reading<String> {
+    match read_shown(machine) {
+        Shown::Host => "host".to_string(),
+        Shown::OwnProcesses(hidden) => {
+            format!("processes of other users are hidden here (/proc is mounted with {hidden})")
+        }
+        Shown::WslDistribution => {
+            "inside WSL: /proc shows this distribution's processes only".to_string()
+        }
+        Shown::Container => {
+            let kind = read_mark(machine).map_or(String::new(), |kind| format!(" ({kind})"));
+            format!("inside a container{kind}: /proc shows this container's processes only")
+        }
+        Shown::NothingRecorded => return Reading::Absent(Absence::NoData),
+    }
+    .into()
+}
+
+/// Whether a kernel release is that of Windows' subsystem for Linux.
+pub(crate) fn is_wsl_kernel(release: &str) -> bool {
+    release.to_ascii_lowercase().contains("microsoft")
+}
+
+/// The kind of container that we are in; `None` on a host, or where it cannot be told.
 pub(crate) fn read_container(machine: &Machine) -> Option<&'static str> {
+    let unmarked = || (read_shown(machine) == Shown::Container).then_some("of unknown kind");
+    read_mark(machine).or_else(unmarked)
+}
+
+/// The kind of container by the marks that runtimes leave in its root.
+fn read_mark(machine: &Machine) -> Option<&'static str> {
     // Kubernetes first: its pods may carry the runtime's mark too.
     [
         ("run/secrets/kubernetes.io", "kubernetes"),
@@ -80,6 +116,14 @@ mod tests {
             read_pid_namespace(&tree.machine).text(),
             "inside a container (docker): /proc shows this container's processes only"
         );
+    }
+
+    #[test]
+    fn a_container_without_a_mark_and_wsl_are_told_apart() {
+        let tree = FakeTree::new(&[("proc/1/comm", "bash\n")]);
+        assert_eq!(read_container(&tree.machine), Some("of unknown kind"));
+        tree.write("proc/sys/kernel/osrelease", b"5.15.167.4-microsoft-standard-WSL2\n");
+        assert_eq!(read_container(&tree.machine), None);
     }
 
     #[test]
