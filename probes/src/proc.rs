@@ -3,6 +3,12 @@
 //! `read_…` touches files, `parse_…` takes text. Command lines are redacted in the function that
 //! reads them; no other code sees the original.
 
+mod cgroup;
+mod stat;
+mod status;
+mod task;
+mod users;
+
 use serde::{Deserialize, Serialize};
 
 use crate::reading::Reading;
