@@ -4,6 +4,10 @@
 //! reads them; no other code sees the original.
 
 mod cgroup;
+mod engine;
+mod fds;
+mod maps;
+mod sockets;
 mod stat;
 mod status;
 mod task;
