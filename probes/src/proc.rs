@@ -4,9 +4,11 @@
 //! reads them; no other code sees the original.
 
 mod cgroup;
+mod cmdline;
 mod engine;
 mod fds;
 mod maps;
+pub mod redact;
 mod sockets;
 mod stat;
 mod status;
