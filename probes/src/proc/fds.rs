@@ -74,6 +74,30 @@ impl DescriptorReader {
         Ok(found)
     }
 
+    /// Whether a device file of the driver is among the descriptors; `None` for an empty folder.
+    pub(crate) fn holds_device(&mut self, folder: &OwnedFd) -> Result<Option<bool>, Errno> {
+        let mut any = None;
+        let Self { prefixes, list, target } = self;
+        let mut entries = RawDir::new(folder, list.spare_capacity_mut());
+        for _ in 0..MOST_DESCRIPTORS {
+            let Some(entry) = entries.next() else { break };
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.to_bytes().first().is_none_or(|b| !b.is_ascii_digit()) {
+                continue;
+            }
+            any = Some(false);
+            let length = rustix::fs::readlinkat_raw(folder, name, target.as_mut_slice());
+            let Ok(length) = length else { continue };
+            let path = &target[..length.min(TARGET_BYTES)];
+            // Sockets, pipes and the like have no slash in front.
+            if path.starts_with(b"/") && parse_device(path, prefixes).is_some() {
+                return Ok(Some(true));
+            }
+        }
+        Ok(any)
+    }
+
     /// All descriptors in an open folder.
     pub(crate) fn read_folder(&mut self, folder: &OwnedFd) -> Result<Descriptors, Errno> {
         let mut found = Descriptors::default();
