@@ -1,5 +1,9 @@
 //! The manners of the C interface: versions, lists, buffers, handles, per-value codes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::borrow_as_ptr, reason = "out parameters of a C interface")]
+#![allow(clippy::cast_possible_truncation, reason = "words are taken apart")]
+
 use std::mem::zeroed;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -48,7 +52,10 @@ fn handles_and_pointers_are_checked() {
         assert_eq!(ask!(nvml.nvmlDeviceGetName(handle(nvml, 0), short.as_mut_ptr(), 10)), 7);
         assert_eq!(short, [0; 10]);
         assert_eq!(ask!(nvml.nvmlDeviceGetHandleByUUID(c"GPU-nobody".as_ptr(), &mut device)), 6);
-        assert_eq!(ask!(nvml.nvmlDeviceGetHandleByPciBusId_v2(c"0000:3b:00.0".as_ptr(), &mut device)), 0);
+        assert_eq!(
+            ask!(nvml.nvmlDeviceGetHandleByPciBusId_v2(c"0000:3b:00.0".as_ptr(), &mut device)),
+            0
+        );
         assert_eq!(device, handle(nvml, 1));
     });
 }
@@ -95,32 +102,50 @@ fn lists_tell_their_length_and_touch_only_what_is_there() {
         assert_eq!((count, rows[0][0] as u32, rows[2]), (2, 41000, [0xEEEE; 3]));
         assert_eq!(rows[0][2], u64::MAX, "no MIG instance");
         count = 0;
-        let empty = ask!(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(device, &mut count, null_mut()));
+        let empty =
+            ask!(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(device, &mut count, null_mut()));
         assert_eq!((empty, count), (0, 0));
     });
 }
 
 #[test]
 fn each_field_has_its_own_code_and_type() {
-    on_box("each_field_has_its_own_code_and_type", &gpubox::scenario("eight-h100"), FROZEN, |nvml| {
-        let device = handle(nvml, 0);
-        let wanted = [(83, 0, 0, 3), (186, 0, 0, 1), (186, 1, 3, 0), (193, 0, 0, 5), (138, 3, 0, 3),
-            (138, 40, 2, 0), (91, 0, 0, 1), (7, 0, 3, 0), (11, 0, 0, 3), (269, 0, 0, 3),
-            (251, 0, 3, 0), (230, 0, 0, 1), (9999, 0, 3, 0)];
-        // SAFETY: plain numbers.
-        let mut values = wanted.map(|_| unsafe { zeroed::<nvmlFieldValue_t>() });
-        for (value, (id, scope, ..)) in values.iter_mut().zip(wanted) {
-            (value.fieldId, value.scopeId) = (id, scope);
-        }
-        let count = i32::try_from(wanted.len()).unwrap();
-        assert_eq!(ask!(nvml.nvmlDeviceGetFieldValues(device, count, values.as_mut_ptr())), 0);
-        for (value, (id, scope, code, kind)) in values.iter().zip(wanted) {
-            assert_eq!(value.nvmlReturn, code, "field {id} of {scope}");
-            assert!(code != 0 || value.valueType == kind, "field {id} of {scope}");
-        }
-        // SAFETY: type 5 is the signed member.
-        assert_eq!(unsafe { values[3].value.siVal }, -8);
-    });
+    on_box(
+        "each_field_has_its_own_code_and_type",
+        &gpubox::scenario("eight-h100"),
+        FROZEN,
+        |nvml| {
+            let device = handle(nvml, 0);
+            let wanted = [
+                (83, 0, 0, 3),
+                (186, 0, 0, 1),
+                (186, 1, 3, 0),
+                (193, 0, 0, 5),
+                (138, 3, 0, 3),
+                (138, 40, 2, 0),
+                (91, 0, 0, 1),
+                (7, 0, 3, 0),
+                (11, 0, 0, 3),
+                (269, 0, 0, 3),
+                (251, 0, 3, 0),
+                (230, 0, 0, 1),
+                (9999, 0, 3, 0),
+            ];
+            // SAFETY: plain numbers.
+            let mut values = wanted.map(|_| unsafe { zeroed::<nvmlFieldValue_t>() });
+            for (value, (id, scope, ..)) in values.iter_mut().zip(wanted) {
+                (value.fieldId, value.scopeId) = (id, scope);
+            }
+            let count = i32::try_from(wanted.len()).unwrap();
+            assert_eq!(ask!(nvml.nvmlDeviceGetFieldValues(device, count, values.as_mut_ptr())), 0);
+            for (value, (id, scope, code, kind)) in values.iter().zip(wanted) {
+                assert_eq!(value.nvmlReturn, code, "field {id} of {scope}");
+                assert!(code != 0 || value.valueType == kind, "field {id} of {scope}");
+            }
+            // SAFETY: type 5 is the signed member.
+            assert_eq!(unsafe { values[3].value.siVal }, -8);
+        },
+    );
 }
 
 #[test]
@@ -158,24 +183,29 @@ fn gpm_touches_only_the_metrics_asked_for() {
 
 #[test]
 fn mig_takes_the_parents_utilisation_away() {
-    on_box("mig_takes_the_parents_utilisation_away", &gpubox::scenario("mig-h200"), FROZEN, |nvml| {
-        let (device, mut child) = (handle(nvml, 0), null_mut());
-        // SAFETY: plain numbers.
-        let mut busy: nvmlUtilization_t = unsafe { zeroed() };
-        assert_eq!(ask!(nvml.nvmlDeviceGetUtilizationRates(device, &mut busy)), 3);
-        assert_eq!(ask!(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, 2, &mut child)), 6);
-        assert_eq!(ask!(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, 3, &mut child)), 0);
-        let mut id = 0;
-        assert_eq!(ask!(nvml.nvmlDeviceGetGpuInstanceId(child, &mut id)), 0);
-        assert_eq!(id, 9);
-        let mut row = [[0_u64; 3]; 4];
-        let mut count = 4;
-        let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
-        // SAFETY: 24-byte rows, as many as the count says.
-        assert_eq!(unsafe { list(device, &mut count, row.as_mut_ptr().cast()) }, 0);
-        assert_eq!(count, 2);
-        assert_eq!(row[0][2] as u32, 1, "the GPU instance of the first tenant");
-    });
+    on_box(
+        "mig_takes_the_parents_utilisation_away",
+        &gpubox::scenario("mig-h200"),
+        FROZEN,
+        |nvml| {
+            let (device, mut child) = (handle(nvml, 0), null_mut());
+            // SAFETY: plain numbers.
+            let mut busy: nvmlUtilization_t = unsafe { zeroed() };
+            assert_eq!(ask!(nvml.nvmlDeviceGetUtilizationRates(device, &mut busy)), 3);
+            assert_eq!(ask!(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, 2, &mut child)), 6);
+            assert_eq!(ask!(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, 3, &mut child)), 0);
+            let mut id = 0;
+            assert_eq!(ask!(nvml.nvmlDeviceGetGpuInstanceId(child, &mut id)), 0);
+            assert_eq!(id, 9);
+            let mut row = [[0_u64; 3]; 4];
+            let mut count = 4;
+            let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
+            // SAFETY: 24-byte rows, as many as the count says.
+            assert_eq!(unsafe { list(device, &mut count, row.as_mut_ptr().cast()) }, 0);
+            assert_eq!(count, 2);
+            assert_eq!(row[0][2] as u32, 1, "the GPU instance of the first tenant");
+        },
+    );
 }
 
 #[test]
@@ -186,7 +216,8 @@ fn unified_memory_answers_not_supported_but_lists_processes() {
         let mut memory = nvmlMemory_t { total: 0, free: 0, used: 0 };
         assert_eq!(ask!(nvml.nvmlDeviceGetMemoryInfo(device, &mut memory)), 3);
         let mut count = 0;
-        let code = ask!(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &mut count, null_mut()));
+        let code =
+            ask!(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &mut count, null_mut()));
         assert_eq!((code, count), (7, 1));
     });
 }
@@ -242,5 +273,109 @@ fn a_lying_driver_is_played() {
         assert_eq!(value, u32::MAX);
         let codes = [0; 4].map(|_| ask!(nvml.nvmlDeviceGetTemperature(device, 0, &mut value)));
         assert_eq!(codes, [0, 0, 15, 15]);
+    });
+}
+
+#[test]
+fn a_list_may_grow_between_two_calls() {
+    let scenario = gpubox::written(
+        "grow",
+        "[[gpu]]\nmodel = 'L40S'\n\
+         [[process]]\ngpu = 0\nper_gpu = 1\npid = 10\nbytes = 1\n\
+         [[process]]\ngpu = 0\nper_gpu = 1\npid = 11\nbytes = 1\n\
+         [[process]]\ngpu = 0\nper_gpu = 1\npid = 12\nbytes = 'unavailable'\n\
+         [[fault]]\nsymbol = 'nvmlDeviceGetComputeRunningProcesses_v3'\ngrow = 1\n",
+    );
+    on_box("a_list_may_grow_between_two_calls", &scenario, &[], |nvml| {
+        let (device, mut count, mut rows) = (handle(nvml, 0), 0, [[0_u64; 3]; 3]);
+        let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
+        let mut told = Vec::new();
+        for _ in 0..2 {
+            // SAFETY: 24-byte rows, at most as many as there are.
+            let code = unsafe { list(device, &mut count, rows.as_mut_ptr().cast()) };
+            told.push((code, count));
+        }
+        assert_eq!(told, [(7, 2), (7, 2)]);
+        count = 3;
+        // SAFETY: as above.
+        assert_eq!(unsafe { list(device, &mut count, rows.as_mut_ptr().cast()) }, 0);
+        assert_eq!(rows[2][1], u64::MAX);
+    });
+}
+
+#[test]
+fn early_r535_rows_are_longer() {
+    let scenario = gpubox::written(
+        "r535",
+        "[box]\nprocess_row_bytes = 32\n[[gpu]]\nmodel = 'L4'\n\
+         [[process]]\ngpu = 0\npid = 10\nbytes = 5\n[[process]]\ngpu = 0\npid = 11\nbytes = 6\n\
+         [[fault]]\nsymbol = 'nvmlDeviceGetRunningProcessDetailList'\nmissing = true\n",
+    );
+    on_box("early_r535_rows_are_longer", &scenario, &[], |nvml| {
+        let (device, mut count, mut rows) = (handle(nvml, 0), 2, [[0_u64; 4]; 2]);
+        let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
+        // SAFETY: 32-byte rows, as this driver writes them.
+        assert_eq!(unsafe { list(device, &mut count, rows.as_mut_ptr().cast()) }, 0);
+        assert_eq!((rows[1][0] as u32, rows[1][1]), (11, 6));
+        let library =
+            gpubox::nvml_library_for(Path::new(&std::env::var("GPUBOX_SCENARIO").unwrap()));
+        // SAFETY: a stand-in runs nothing when it is loaded.
+        let older = unsafe { NvmlLib::new(&library) }.unwrap();
+        assert!(older.nvmlDeviceGetRunningProcessDetailList.is_err());
+        assert!(older.nvmlDeviceGetConfComputeMemSizeInfo.is_ok());
+        let _ = std::fs::remove_dir_all(library.parent().unwrap());
+    });
+}
+
+#[test]
+fn pids_come_from_a_file_and_go_with_their_processes() {
+    let scenario = gpubox::written(
+        "pids",
+        "[[gpu]]\nmodel = 'H200'\ncount = 2\n\
+         [[process]]\ngpu = 'all'\nper_gpu = 2\npid_file = 'pids'\nbytes = '1GiB'\n",
+    );
+    on_box("pids_come_from_a_file_and_go_with_their_processes", &scenario, &[], |nvml| {
+        let pids = |gpu| {
+            let (mut count, mut rows) = (4, [[0_u64; 3]; 4]);
+            let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
+            // SAFETY: 24-byte rows, as many as the count says.
+            assert_eq!(unsafe { list(handle(nvml, gpu), &mut count, rows.as_mut_ptr().cast()) }, 0);
+            rows[..count as usize].iter().map(|row| row[0] as u32).collect::<Vec<_>>()
+        };
+        assert!(pids(0).is_empty());
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let us = std::process::id();
+        let state = std::env::var("GPUBOX_STATE").unwrap();
+        let lines = format!("{us}\n{}\n{us}\n", sleeper.id());
+        std::fs::write(Path::new(&state).join("pids"), lines).unwrap();
+        assert_eq!(pids(0), [us, sleeper.id()]);
+        assert_eq!(pids(1), [us]);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        let begun = Instant::now();
+        while pids(0) != [us] {
+            assert!(begun.elapsed() < Duration::from_secs(5));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+}
+
+#[test]
+fn looking_up_a_hanging_gpu_hangs_too() {
+    let scenario = gpubox::written(
+        "lookup",
+        "[[gpu]]\nmodel = 'L4'\ncount = 2\n[[fault]]\nsymbol = '*'\ngpu = 1\nhang = true\n",
+    );
+    on_box("looking_up_a_hanging_gpu_hangs_too", &scenario, &[], |nvml| {
+        let address = std::ptr::from_ref(nvml) as usize;
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            // SAFETY: the library outlives the wait below; the thread ends with the process.
+            let nvml = unsafe { &*(address as *const NvmlLib) };
+            handle(nvml, 1);
+            let _ = sender.send(());
+        });
+        assert!(receiver.recv_timeout(Duration::from_millis(200)).is_err());
+        handle(nvml, 0);
     });
 }
