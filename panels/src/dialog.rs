@@ -122,11 +122,12 @@ impl Dialog {
                 (finding_lines(view, *at, &mut lines), "esc closes   ↑↓ scroll   y copies")
             }
             Kind::End { process, input, signal } => {
-                end::lines(view, *process, input, *signal, &mut lines);
-                ("end a process".into(), end::FOOT)
+                let possible = end::lines(view, *process, input, *signal, &mut lines);
+                ("end a process".into(), if possible { end::FOOT } else { "esc leaves" })
             }
         };
-        let width = canvas.width().min(78);
+        // Next to no room beside it would only leave torn letters.
+        let width = if canvas.width() < 88 { canvas.width() } else { 80 };
         let inner = width.saturating_sub(4);
         let rows: Vec<(u16, String, Role)> =
             lines.0.iter().flat_map(|line| flow(line, inner)).collect();

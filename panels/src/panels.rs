@@ -58,14 +58,24 @@ pub(crate) struct Focus {
 }
 
 impl Focus {
-    /// The place of the GPU looked at: the one chosen, else the first.
+    /// The place of the GPU looked at: the one chosen, else the worst.
     pub(crate) fn gpu_place(&self, view: &View) -> Option<usize> {
         let gpus = &view.snapshot.gpus;
         let chosen = self
             .gpu
             .as_ref()
             .and_then(|key| gpus.iter().position(|gpu| crate::words::gpu_key(gpu) == *key));
-        chosen.or((!gpus.is_empty()).then_some(0))
+        // Nobody chose: the one in the worst trouble, else the first.
+        chosen.or_else(|| {
+            let mut worst = None;
+            for (at, gpu) in gpus.iter().enumerate() {
+                let severity = crate::words::gpu_severity(view, gpu);
+                if worst.is_none_or(|(_, known)| severity > known) {
+                    worst = Some((at, severity));
+                }
+            }
+            worst.map(|(at, _)| at)
+        })
     }
 
     /// Goes to the GPU before or after, around the ends.
@@ -125,12 +135,22 @@ pub(crate) trait Panel {
     }
 }
 
-/// Says at the lower right which rows of a long page are shown.
-fn position(canvas: &mut Canvas, scroll: &crate::list::Scroll, rows: u16) {
+/// Draws a long page from where it is scrolled to. When it does not fit, the last row says which
+/// rows are shown.
+fn paged(
+    canvas: &mut Canvas,
+    scroll: &mut crate::list::Scroll,
+    rows: u16,
+    draw: impl FnOnce(&mut Canvas),
+) {
+    let (width, height) = (canvas.width(), canvas.height());
+    let fits = rows <= height;
+    let shown = if fits { height } else { height.saturating_sub(1) };
+    let from = scroll.set(rows, shown);
+    let mut inside = canvas.part(1, 0, width.saturating_sub(1), shown);
+    draw(&mut inside.scrolled(from));
     if let Some(note) = scroll.note(rows) {
-        let note = format!(" {note} ");
-        let (x, y) = (canvas.width().saturating_sub(crate::text::width(&note)), canvas.height());
         let style = canvas.theme.dim();
-        canvas.text(x, y.saturating_sub(1), &note, style);
+        canvas.right(0, height.saturating_sub(1), width.saturating_sub(1), &note, style);
     }
 }

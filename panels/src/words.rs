@@ -163,21 +163,23 @@ pub(crate) fn process_severity(view: &View, process: &Process) -> Option<Severit
         .max()
 }
 
+/// Whether a finding is about a GPU, or about a process on it.
+pub(crate) fn concerns(view: &View, finding: &Finding, gpu: &Gpu) -> bool {
+    match finding.subject {
+        Subject::Gpu(index) => index == gpu.index,
+        Subject::Process(pid) => view.snapshot.processes.iter().any(|process| {
+            process.pid == pid && process.gpus.iter().any(|part| part.gpu_index == gpu.index)
+        }),
+        Subject::Box => false,
+    }
+}
+
 /// The worst that is said of a GPU, or of a process on it.
 pub(crate) fn gpu_severity(view: &View, gpu: &Gpu) -> Option<Severity> {
-    let on_it = |pid: u32| {
-        view.snapshot.processes.iter().any(|process| {
-            process.pid == pid && process.gpus.iter().any(|part| part.gpu_index == gpu.index)
-        })
-    };
     let found = view
         .findings
         .iter()
-        .filter(|finding| match finding.subject {
-            Subject::Gpu(index) => index == gpu.index,
-            Subject::Process(pid) => on_it(pid),
-            Subject::Box => false,
-        })
+        .filter(|finding| concerns(view, finding, gpu))
         .map(|finding| finding.severity);
     let health = match gpu.health {
         Health::Lost { .. } => Some(Severity::Critical),

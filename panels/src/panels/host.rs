@@ -65,27 +65,25 @@ impl Panel for Host {
     }
 
     fn draw(&mut self, view: &View, _focus: &Focus, canvas: &mut Canvas) {
-        let (width, height) = (canvas.width(), canvas.height());
+        let width = canvas.width();
         let blocks = blocks(view);
         let log = log_lines(view, width.saturating_sub(2));
         let rows = facts::rows(&blocks, width.saturating_sub(1))
             .saturating_add(u16::try_from(log.len()).unwrap_or(u16::MAX));
-        let from = self.scroll.set(rows, height);
-        let mut inside = canvas.part(1, 0, width.saturating_sub(1), height);
-        let mut page = inside.scrolled(from);
-        let theme = page.theme;
-        let mut y = 0;
-        for (line, style) in log {
-            let style = match style {
-                Look::Head => theme.strong(),
-                Look::Text => theme.text(),
-                Look::Dim => theme.dim(),
-            };
-            page.text(0, y, &line, style);
-            y += 1;
-        }
-        facts::draw(&mut page, y, &blocks);
-        super::position(canvas, &self.scroll, rows);
+        super::paged(canvas, &mut self.scroll, rows, |page| {
+            let theme = page.theme;
+            let mut y = 0;
+            for (line, look) in log {
+                let style = match look {
+                    Look::Head => theme.strong(),
+                    Look::Text => theme.text(),
+                    Look::Dim => theme.dim(),
+                };
+                page.text(0, y, &line, style);
+                y += 1;
+            }
+            facts::draw(page, y, &blocks);
+        });
     }
 
     fn command(&mut self, command: Command, _view: &View, _focus: &mut Focus) -> Reply {

@@ -16,6 +16,7 @@ use crate::keys::Command;
 use crate::list::List;
 use crate::panels::{Entry, Focus, Panel, Reply, memory_bar};
 use crate::text;
+use crate::value::Value;
 use crate::view::View;
 use crate::words::{self, ProcessKey};
 
@@ -108,7 +109,9 @@ impl Panel for Memory {
             canvas.text(1, y, &line, style);
             y += 1;
         }
-        trend(canvas, y + u16::from(roomy), view, gpu);
+        y += u16::from(roomy);
+        trend(canvas, y, view, gpu);
+        all(canvas, y + 2, view, at);
     }
 
     fn command(&mut self, command: Command, view: &View, focus: &mut Focus) -> Reply {
@@ -359,8 +362,12 @@ fn trend(canvas: &mut Canvas, y: u16, view: &View, gpu: &Gpu) {
     let gib = |bytes: f32| format!("{:.1}", f64::from(bytes) / units::GIB as f64);
     canvas.right(18, y, 9, &format!("{} to", gib(low)), theme.dim());
     let end = canvas.text(28, y, &gib(high), theme.dim());
-    // Half a GiB of change fills the height; less is noise and stays flat.
-    let low = low.min(high - units::GIB as f32 / 2.0);
+    // Less than half a GiB of change is drawn as the flat line that it is.
+    let (low, high) = if high - low < units::GIB as f32 / 2.0 {
+        (high - 2.0 * units::GIB as f32, high + 2.0 * units::GIB as f32)
+    } else {
+        (low, high)
+    };
     canvas.spark(
         end + 1,
         y,
@@ -369,4 +376,29 @@ fn trend(canvas: &mut Canvas, y: u16, view: &View, gpu: &Gpu) {
         (low, high),
         theme.text(),
     );
+}
+
+/// All GPUs in short, where there is room for all of them.
+fn all(canvas: &mut Canvas, mut y: u16, view: &View, current: usize) {
+    let theme = canvas.theme;
+    let gpus = &view.snapshot.gpus;
+    if gpus.len() < 2 || usize::from(canvas.height().saturating_sub(y + 1)) < gpus.len() {
+        return;
+    }
+    let bar = canvas.width().saturating_sub(LEFT + 2 + 16);
+    canvas.text(1, y, "ALL GPUS", theme.heading());
+    canvas.right(LEFT + bar, y, 8, "HELD", theme.heading());
+    canvas.right(LEFT + bar + 8, y, 8, "FREE", theme.heading());
+    for (at, gpu) in gpus.iter().enumerate() {
+        y += 1;
+        let fresh = gpu.answers();
+        let style = if at == current { theme.strong() } else { theme.dim() };
+        let label = if at == current { format!("› {}", gpu.label()) } else { gpu.label() };
+        canvas.right(0, y, LEFT - 2, &label, style);
+        memory_bar::draw(canvas, LEFT, y, bar, view, at);
+        let held = Value::gib(&gpu.memory.used_bytes);
+        canvas.right(LEFT + bar, y, 8, &held.text, held.style(theme, fresh));
+        let free = Value::gib(&gpu.memory.free_bytes);
+        canvas.right(LEFT + bar + 8, y, 8, &free.text, free.style(theme, fresh));
+    }
 }

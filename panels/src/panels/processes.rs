@@ -142,7 +142,8 @@ impl Panel for Processes {
             order::rows(view, order::SORTS[self.sort], self.reverse, self.tree, &self.filter.text);
         self.list.set(rows.iter().map(order::Row::key).collect());
         let mut y = self.filter_line(canvas, rows.len());
-        let (columns, left) = table::fitting(COLUMNS, canvas.width().saturating_sub(3 + 18));
+        let who = (canvas.width() / 4).max(18);
+        let (columns, left) = table::fitting(COLUMNS, canvas.width().saturating_sub(3 + who));
         let sorted = &order::SORTS[self.sort];
         let order = canvas.theme.glyphs().order[usize::from(self.reverse != sorted.upwards)];
         let mark = (!self.tree).then_some((sorted.head, order));
@@ -160,7 +161,7 @@ impl Panel for Processes {
             return;
         }
         for at in self.list.window(canvas.height().saturating_sub(y)) {
-            draw_row(canvas, y, &columns, left + 18, view, &rows[at]);
+            draw_row(canvas, y, &columns, left + who, view, &rows[at]);
             self.list.drawn(canvas.screen_row(y), at);
             if self.list.is_at(at) {
                 canvas.select(y);

@@ -147,8 +147,8 @@ pub(super) fn draw(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, at: us
     if let Some(words) = &silence {
         let style = severity.map_or(theme.dim(), |severity| theme.severity(severity));
         let room = plan.bar_x() + plan.bar - LEFT - 1;
-        // The prefix says nothing that the parentheses do not; without it the rest may fit.
-        let short = words.replace("nvmlDeviceGet", "");
+        // The call's prefix says nothing that the parentheses do not; without it the rest may fit.
+        let short = words.replace("nvmlDeviceGet", "").replacen(" for ", " ", 1);
         let words = if text::width(words) > room { &short } else { words };
         canvas.text_in(LEFT + 1, y, room, words, style);
     } else {

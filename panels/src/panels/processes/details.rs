@@ -2,7 +2,7 @@
 
 use probes::finding::{Severity, Subject};
 use probes::proc::{DeviceCount, Process};
-use probes::reading::Reading;
+use probes::reading::{Absence, Reading};
 use probes::units;
 
 use crate::canvas::Canvas;
@@ -22,20 +22,17 @@ pub(super) fn draw(canvas: &mut Canvas, view: &View, key: ProcessKey, scroll: &m
     };
     let head = head(canvas.width(), view, process);
     let blocks = blocks(view, process);
-    let rows = head.len() + usize::from(facts::rows(&blocks, canvas.width().saturating_sub(2)));
+    let rows = head.len() + usize::from(facts::rows(&blocks, canvas.width().saturating_sub(1)));
     let rows = u16::try_from(rows).unwrap_or(u16::MAX);
-    let (width, height) = (canvas.width(), canvas.height());
-    let from = scroll.set(rows, height);
-    let mut inside = canvas.part(1, 0, width.saturating_sub(1), height);
-    let mut page = inside.scrolled(from);
-    let mut y = 0;
-    for (line, severity) in &head {
-        let style = severity.map_or(theme.strong(), |severity| theme.severity(severity));
-        page.text(0, y, line, style);
-        y += 1;
-    }
-    facts::draw(&mut page, y, &blocks);
-    super::super::position(canvas, scroll, rows);
+    super::super::paged(canvas, scroll, rows, |page| {
+        let mut y = 0;
+        for (line, severity) in &head {
+            let style = severity.map_or(theme.strong(), |severity| theme.severity(severity));
+            page.text(0, y, line, style);
+            y += 1;
+        }
+        facts::draw(page, y, &blocks);
+    });
 }
 
 /// Command and findings over the whole width.
@@ -62,22 +59,30 @@ fn head(width: u16, view: &View, process: &Process) -> Vec<(String, Option<Sever
 fn blocks(view: &View, process: &Process) -> Vec<Block> {
     vec![
         identity(view, process),
-        state(view, process),
         gpus(process),
-        family(view, process),
+        libraries(process),
+        state(view, process),
         place(process),
         memory(process),
+        family(view, process),
         devices("DEVICE FILES OPEN", &process.device_files),
         devices("DEVICE FILES MAPPED", &process.device_maps),
-        libraries(process),
     ]
+}
+
+/// What a process may well be without: then it has none, and nothing is missing.
+fn or_none(reading: &Reading<String>) -> Value {
+    match reading {
+        Reading::Absent(Absence::Unsupported) => Value::plain("none").quiet_if(true),
+        other => Value::shown(other),
+    }
 }
 
 fn identity(view: &View, process: &Process) -> Block {
     let mut block = Block::new("WHO");
     block.text("pid", process.pid.to_string());
     block.put("name", Value::shown(&process.comm));
-    block.put("engine", Value::shown(&process.engine));
+    block.put("engine", or_none(&process.engine));
     block.put("user", Value::shown(&process.user));
     block.put("uid", Value::shown(&process.uid));
     block.put(
@@ -179,9 +184,9 @@ fn family(view: &View, process: &Process) -> Block {
 
 fn place(process: &Process) -> Block {
     let mut block = Block::new("WHERE");
-    block.put("container", Value::shown(&process.container));
-    block.put("pod", Value::shown(&process.pod));
-    block.put("unit", Value::shown(&process.unit));
+    block.put("container", or_none(&process.container));
+    block.put("pod", or_none(&process.pod));
+    block.put("unit", or_none(&process.unit));
     block.put("control group", Value::shown(&process.cgroup));
     block.put(
         "pids inwards",
