@@ -87,6 +87,11 @@ impl Dialog {
         Self { kind, scroll: Scroll::default() }
     }
 
+    /// Whether it waits for text.
+    pub(crate) fn takes_text(&self) -> bool {
+        matches!(self.kind, Kind::End { .. })
+    }
+
     /// Scrolls by one line.
     pub(crate) fn scroll(&mut self, command: Command) {
         self.scroll.command(command);

@@ -40,8 +40,11 @@ pub(crate) fn header(canvas: &mut Canvas, view: &View, subject: &str) {
     let host = view.snapshot.host.name.value().map_or("?", String::as_str);
     end = canvas.text_in(end, 0, room.saturating_sub(end), host, theme.strong());
     if !subject.is_empty() {
-        end = canvas.text_in(end, 0, room.saturating_sub(end), " · ", theme.dim());
-        canvas.text_in(end, 0, room.saturating_sub(end), subject, theme.text());
+        let separator = if theme.is_ascii() { " - " } else { " · " };
+        end = canvas.text_in(end, 0, room.saturating_sub(end), separator, theme.dim());
+        let subject =
+            if theme.is_ascii() { subject.replace(" · ", " - ") } else { subject.into() };
+        canvas.text_in(end, 0, room.saturating_sub(end), &subject, theme.text());
     }
     for (words, alarm) in parts {
         let style = if alarm { theme.warning() } else { theme.dim() };

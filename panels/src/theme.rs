@@ -90,7 +90,7 @@ const ASCII: Glyphs = Glyphs {
     nobody: '?',
     free: '.',
     spark: ['_', '.', ',', '-', '=', '+', '*', '#'],
-    severity: ['!', '*', '-'],
+    severity: ['!', '*', '.'],
     marker: '>',
     tree: ["|-", "`-", "| "],
     order: ['v', '^'],

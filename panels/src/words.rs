@@ -1,5 +1,7 @@
 //! How things are called on every panel: who a process is, in what state, which GPUs, how bad.
 
+use std::fmt::Write;
+
 use probes::finding::{Finding, Severity, Subject};
 use probes::proc::Process;
 use probes::reading::{Absence, Reading};
@@ -145,8 +147,8 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
         }
         match end - at {
             0 => out.push_str(&numbers[at].to_string()),
-            1 => out.push_str(&format!("{},{}", numbers[at], numbers[end])),
-            _ => out.push_str(&format!("{}-{}", numbers[at], numbers[end])),
+            1 => drop(write!(out, "{},{}", numbers[at], numbers[end])),
+            _ => drop(write!(out, "{}-{}", numbers[at], numbers[end])),
         }
         at = end + 1;
     }
@@ -202,6 +204,14 @@ pub(crate) fn silence(gpu: &Gpu, now_ms: u64) -> Option<String> {
         Health::Failing { since_ms, answer } => {
             Some(format!("fails for {}: {answer}", age(*since_ms)))
         }
+    }
+}
+
+/// State and kernel function of a stuck driver call's thread, where known.
+pub(crate) fn stuck_in(gpu: &Gpu) -> Option<&str> {
+    match &gpu.health {
+        Health::NoAnswer { thread, .. } if !thread.is_empty() => Some(thread),
+        _ => None,
     }
 }
 

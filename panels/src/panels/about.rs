@@ -79,8 +79,8 @@ fn feed(view: &View) -> Block {
     block.text("last snapshot", last);
     block.text("number", units::count(view.snapshot.sequence));
     block.text("driver generation", view.snapshot.generation.to_string());
-    let lost = Value::plain(units::count(feed.lost)).quiet_if(feed.lost == 0);
-    block.put("lost snapshots", lost);
+    let value = Value::plain(units::count(feed.lost)).quiet_if(feed.lost == 0);
+    block.put("lost snapshots", value);
     if let Some(trouble) = &feed.trouble {
         block.put("trouble", Value::plain(trouble).alarm_if(true, Severity::Warning));
     }

@@ -119,7 +119,8 @@ fn draw_head(page: &mut Canvas, view: &View, at: usize) {
         y += 1;
     }
     if let Some(words) = words::silence(gpu, view.now_ms) {
-        let words = format!("● {words}; the values are the last ones known");
+        let thread = words::stuck_in(gpu).map_or(String::new(), |at| format!(", in {at}"));
+        let words = format!("● {words}{thread}; values are the last known");
         page.text(0, y, &words, theme.warning());
         y += 1;
     }

@@ -3,6 +3,8 @@
 //! A GPU's memory that the kernel shows as a NUMA node is listed apart and is in no sum of main
 //! memory.
 
+use std::fmt::Write;
+
 use probes::driver::Session;
 use probes::finding::Severity;
 use probes::kernel_log::KernelLine;
@@ -275,7 +277,7 @@ fn pci(view: &View) -> Block {
                     .sum();
                 let mut words = format!("{model}, {bound}");
                 if errors > 0 {
-                    words.push_str(&format!(", {errors} bus errors"));
+                    let _ = write!(words, ", {errors} bus errors");
                 }
                 let value = Value::plain(words).alarm_if(errors > 0, Severity::Warning);
                 block.put(gpu.pci.clone(), value);

@@ -4,6 +4,8 @@
 //! Every part says how it is known. What happens inside a holder (weights, KV pool, graphs) only the
 //! engine can tell; as long as none does, a holder is one part.
 
+use std::fmt::Write;
+
 use probes::finding::Subject;
 use probes::ledger::{Holder, Ledger};
 use probes::proc::Process;
@@ -164,23 +166,25 @@ fn sum(canvas: &mut Canvas, y: u16, gpu: &Gpu, ledger: &Ledger) -> u16 {
     };
     let mut words = format!("{} GiB = ", fine(&ledger.total_bytes));
     if gpu.memory.unified {
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "{} in use by the system, {} of it for the GPU + {} free",
             fine(&gpu.memory.used_bytes),
             units::gib_fine(ledger.held_bytes()),
             fine(&ledger.free_bytes),
-        ));
+        );
     } else {
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "{} reserved + {} held + {} nobody + {} free",
             fine(&ledger.reserved_bytes),
             units::gib_fine(ledger.held_bytes()),
             fine(&ledger.unattributed_bytes),
             fine(&ledger.free_bytes),
-        ));
+        );
     }
     if ledger.shared_bytes > 0 {
-        words.push_str(&format!(" − {} counted twice", units::gib_fine(ledger.shared_bytes)));
+        let _ = write!(words, " − {} counted twice", units::gib_fine(ledger.shared_bytes));
     }
     canvas.text(1, y, &words, theme.strong());
     y + 1
@@ -248,7 +252,7 @@ impl Memory {
             let glyph = if at == 0 { glyphs.held } else { glyphs.others };
             let part = Part { glyph, known: "measured", dim: false };
             amount(canvas, y, &part, &holder.bytes, "");
-            self.who(canvas, y, view, process);
+            Self::who(canvas, y, view, process);
             self.list.drawn(canvas.screen_row(y), at);
             if self.list.is_at(at) {
                 canvas.select(y);
@@ -271,7 +275,7 @@ impl Memory {
         y + 1
     }
 
-    fn who(&self, canvas: &mut Canvas, y: u16, view: &View, process: &Process) {
+    fn who(canvas: &mut Canvas, y: u16, view: &View, process: &Process) {
         let theme = canvas.theme;
         let width = canvas.width();
         let known = 10;

@@ -296,20 +296,17 @@ fn draw_row(
     let mut x = 3 + columns.iter().map(|column| column.width + 1).sum::<u16>() + 1;
     let end = x + room.saturating_sub(1);
     let branch = row.branch(theme.glyphs().tree);
-    match row.process {
-        Some(process) => {
-            if let Some(severity) = words::process_severity(view, process) {
-                canvas.glyph(1, y, theme.severity_glyph(severity), theme.severity(severity));
-            }
-            table::cells(canvas, 3, y, columns, process, view, true);
-            x = canvas.text_in(x, y, end.saturating_sub(x), &branch, theme.faint());
-            canvas.text_in(x, y, end.saturating_sub(x), &words::who(process), theme.text());
+    if let Some(process) = row.process {
+        if let Some(severity) = words::process_severity(view, process) {
+            canvas.glyph(1, y, theme.severity_glyph(severity), theme.severity(severity));
         }
-        None => {
-            canvas.right(3, y, 7, &row.pid.to_string(), theme.dim());
-            x = canvas.text_in(x, y, end.saturating_sub(x), &branch, theme.faint());
-            canvas.text_in(x, y, end.saturating_sub(x), &row.comm, theme.dim());
-        }
+        table::cells(canvas, 3, y, columns, process, view, true);
+        x = canvas.text_in(x, y, end.saturating_sub(x), &branch, theme.faint());
+        canvas.text_in(x, y, end.saturating_sub(x), &words::who(process), theme.text());
+    } else {
+        canvas.right(3, y, 7, &row.pid.to_string(), theme.dim());
+        x = canvas.text_in(x, y, end.saturating_sub(x), &branch, theme.faint());
+        canvas.text_in(x, y, end.saturating_sub(x), &row.comm, theme.dim());
     }
 }
 

@@ -242,21 +242,7 @@ pub(crate) fn h100(index: u32, used_mib: u64, busy: f64) -> Gpu {
             fan_ratios: Reading::UNSUPPORTED,
         },
         ecc: ecc(),
-        pcie: Pcie {
-            read: stamp(),
-            generation: 5.into(),
-            width: 16.into(),
-            max_generation: 5.into(),
-            max_width: 16.into(),
-            gpu_max_generation: 5.into(),
-            tx_bytes_per_second: (busy * 6.1e9).into(),
-            rx_bytes_per_second: (busy * 12.5e9).into(),
-            rate_source: text("gpm"),
-            tx_bytes_total: Reading::UNSUPPORTED,
-            rx_bytes_total: Reading::UNSUPPORTED,
-            replay_total: 0.into(),
-            errors: vec![PcieErrors { kind: "correctable".into(), total: 0 }],
-        },
+        pcie: pcie(busy),
         nvlink: nvlink(busy),
         fabric: Fabric {
             read: stamp(),
@@ -335,6 +321,24 @@ fn gpm(busy: f64) -> Gpm {
         l2_dram_hit_ratio: 0.61.into(),
         l2_dram_miss_ratio: 0.39.into(),
         ..Gpm::default()
+    }
+}
+
+fn pcie(busy: f64) -> Pcie {
+    Pcie {
+        read: stamp(),
+        generation: 5.into(),
+        width: 16.into(),
+        max_generation: 5.into(),
+        max_width: 16.into(),
+        gpu_max_generation: 5.into(),
+        tx_bytes_per_second: (busy * 6.1e9).into(),
+        rx_bytes_per_second: (busy * 12.5e9).into(),
+        rate_source: text("gpm"),
+        tx_bytes_total: Reading::UNSUPPORTED,
+        rx_bytes_total: Reading::UNSUPPORTED,
+        replay_total: 0.into(),
+        errors: vec![PcieErrors { kind: "correctable".into(), total: 0 }],
     }
 }
 

@@ -341,3 +341,23 @@ fn the_header_says_where_data_comes_from_and_how_old_it_is() {
     hand.shown.feed.source = panels::view::Source::Recording;
     assert!(hand.look().contains("recording 03:12:06 ◂"), "{}", hand.look());
 }
+
+#[test]
+fn a_paste_goes_into_text_and_never_into_keys() {
+    let mut hand = Hand::on(boxes::busy_box());
+    hand.type_text("3");
+    assert_eq!(hand.ui.paste("qk", &hand.shown.view()), Action::None);
+    hand.type_text("/");
+    hand.ui.paste("xorg\n", &hand.shown.view());
+    assert!(hand.look().contains("filter xorg"));
+}
+
+#[test]
+fn a_feed_in_trouble_says_so_on_every_panel() {
+    let mut hand = Hand::on(boxes::busy_box());
+    hand.shown.feed.trouble = Some("the sampler ended with signal 9".into());
+    for panel in ["overview", "memory", "help"] {
+        hand.ui.show(panel);
+        assert!(hand.look().contains("● nothing comes any more: the sampler ended"), "{panel}");
+    }
+}

@@ -1,5 +1,7 @@
 //! The groups of readings of a GPU as blocks of facts, in the order in which one looks.
 
+use std::fmt::Write;
+
 use probes::finding::Severity;
 use probes::nvml::clocks;
 use probes::nvml::ecc::RECOVERY_ACTIONS;
@@ -260,7 +262,7 @@ fn describe(link: &NvLink) -> (String, bool) {
     for (kind, total) in kinds {
         if let Some(total) = total.get().filter(|total| *total > 0) {
             bad = true;
-            words.push_str(&format!(", {} {kind}", units::count(total)));
+            let _ = write!(words, ", {} {kind}", units::count(total));
         }
     }
     if !bad && kinds.iter().any(|(_, total)| total.value().is_some()) {

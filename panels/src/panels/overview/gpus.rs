@@ -176,7 +176,8 @@ fn busy(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, gpu: &Gpu) {
 /// Why a GPU's row has a `?`: each reason once, with what it hits.
 pub(super) fn reason(gpu: &Gpu, view: &View) -> Option<String> {
     if let Some(words) = words::silence(gpu, view.now_ms) {
-        return Some(format!("GPU {}: {words}; values are the last ones known", gpu.label()));
+        let thread = words::stuck_in(gpu).map_or(String::new(), |at| format!(", in {at}"));
+        return Some(format!("GPU {}: {words}{thread}; values are the last known", gpu.label()));
     }
     let busy = ("BUSY", busy_value(gpu, view));
     let cells = COLUMNS.iter().map(|column| (column.head, (column.pick)(gpu, view)));
