@@ -100,6 +100,18 @@ impl Dialog {
     /// Takes a press.
     pub(crate) fn key(&mut self, event: KeyEvent, view: &View) -> Closing {
         if let Kind::End { process, input, signal } = &mut self.kind {
+            let page = match event.code {
+                KeyCode::Up => Some(Command::Up),
+                KeyCode::Down => Some(Command::Down),
+                KeyCode::PageUp => Some(Command::PageUp),
+                KeyCode::PageDown => Some(Command::PageDown),
+                _ => None,
+            };
+            // On a low terminal the question is longer than the window; what is typed must be seen.
+            self.scroll.command(page.unwrap_or(Command::Last));
+            if page.is_some() {
+                return Closing::Stay;
+            }
             return end::key(event, view, *process, input, signal);
         }
         match keys::command(event, &[Command::Copy]) {
@@ -235,7 +247,7 @@ fn finding_lines(view: &View, at: usize, lines: &mut Lines) -> String {
     };
     let since = match finding.since_ms {
         0 => "not known".into(),
-        at => probes::units::moment(at, view.now_ms, view.utc_offset_seconds),
+        at => probes::units::moment(at, view.at_ms(), view.utc_offset_seconds),
     };
     let head = format!("{}  {}", words::severity(finding.severity), words::subject(finding));
     lines.put(0, Role::Alarm(finding.severity), head);

@@ -110,7 +110,7 @@ fn subject(view: &View, process: &Process, lines: &mut Lines) {
         Reading::Absent(why) => format!("unknown: {why}"),
     };
     let started = match &process.started_at_ms {
-        Reading::Value(at) => units::moment(*at, view.now_ms, view.utc_offset_seconds),
+        Reading::Value(at) => units::moment(*at, view.at_ms(), view.utc_offset_seconds),
         Reading::Absent(why) => format!("unknown: {why}"),
     };
     lines.put(0, Role::Strong, format!("pid\t{}, started {started}", process.pid));

@@ -103,7 +103,7 @@ impl Panel for OneGpu {
 /// Findings, silence, bars, and a blank row.
 fn head_rows(view: &View, gpu: &Gpu) -> u16 {
     let found = view.findings.iter().filter(|finding| words::concerns(view, finding, gpu)).count();
-    let silent = u16::from(words::silence(gpu, view.now_ms).is_some());
+    let silent = u16::from(words::silence(gpu, view.at_ms()).is_some());
     u16::try_from(found).unwrap_or(u16::MAX - 8) + silent + 3
 }
 
@@ -118,7 +118,7 @@ fn draw_head(page: &mut Canvas, view: &View, at: usize) {
         page.text(x, y, &finding.title, theme.text());
         y += 1;
     }
-    if let Some(words) = words::silence(gpu, view.now_ms) {
+    if let Some(words) = words::silence(gpu, view.at_ms()) {
         let thread = words::stuck_in(gpu).map_or(String::new(), |at| format!(", in {at}"));
         let words = format!("● {words}{thread}; values are the last known");
         page.text(0, y, &words, theme.warning());
@@ -138,7 +138,7 @@ fn draw_head(page: &mut Canvas, view: &View, at: usize) {
 
 /// The age of a group's values, for behind its title.
 fn age(view: &View, stamp: Stamp) -> String {
-    match stamp.age_seconds(view.now_ms) {
+    match stamp.age_seconds(view.at_ms()) {
         None => String::new(),
         Some(0) => "now".into(),
         Some(age) => format!("{} ago", units::duration(age)),

@@ -128,7 +128,7 @@ fn log_lines(view: &View, width: u16) -> Vec<(String, Look)> {
 
 fn log_line(view: &View, line: &KernelLine) -> String {
     let at = match &line.at_ms {
-        Reading::Value(at) => units::moment(*at, view.now_ms, view.utc_offset_seconds),
+        Reading::Value(at) => units::moment(*at, view.at_ms(), view.utc_offset_seconds),
         Reading::Absent(_) => "time ?".into(),
     };
     let kind = match (line.kind.as_str(), line.code) {
@@ -222,7 +222,7 @@ fn driver(view: &View) -> Block {
             Value::plain(format!("{answer} ({code})")).alarm_if(true, Severity::Critical)
         }
         Session::NoAnswer { call, since_ms } => {
-            let age = units::duration(view.now_ms.saturating_sub(*since_ms) / 1000);
+            let age = units::duration(view.at_ms().saturating_sub(*since_ms) / 1000);
             Value::plain(format!("no answer for {age} ({call})")).alarm_if(true, Severity::Critical)
         }
     };

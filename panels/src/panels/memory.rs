@@ -13,16 +13,16 @@ use probes::reading::{Absence, Reading};
 use probes::snapshot::Gpu;
 use probes::units;
 
-use crate::canvas::{self, Canvas};
+use crate::canvas::Canvas;
 use crate::keys::Command;
 use crate::list::List;
-use crate::panels::{Entry, Focus, Panel, Reply, memory_bar};
+use crate::panels::{Entry, Focus, Panel, Reply};
 use crate::text;
-use crate::value::Value;
 use crate::view::View;
 use crate::words::{self, ProcessKey};
 
 mod notes;
+mod picture;
 
 /// This panel in the list.
 pub(super) const ENTRY: Entry = Entry {
@@ -69,6 +69,8 @@ struct Memory {
 
 /// Columns before the parts of a row: glyph and amount.
 const LEFT: u16 = 11;
+/// Beyond this the eye loses the row between its ends.
+const WIDEST: u16 = 132;
 
 impl Panel for Memory {
     fn subject(&self, view: &View, focus: &Focus) -> String {
@@ -86,13 +88,13 @@ impl Panel for Memory {
         let ledger = view.ledgers.get(at).unwrap_or(&empty);
         let theme = canvas.theme;
         let mut y = sum(canvas, 0, gpu, ledger);
-        if let Some(words) = words::silence(gpu, view.now_ms) {
+        if let Some(words) = words::silence(gpu, view.at_ms()) {
             let words = format!("● {words}; the values are the last ones known");
             canvas.text(1, y, &words, theme.warning());
             y += 1;
         }
         let roomy = canvas.height() >= 18;
-        y = bar(canvas, y + u16::from(roomy), view, at) + u16::from(roomy);
+        y = picture::bar(canvas, y + u16::from(roomy), view, at) + u16::from(roomy);
 
         let tail = notes::lines(view, gpu, ledger, canvas.width().saturating_sub(2));
         // The holders get what the notes leave, and at least a few rows.
@@ -112,8 +114,8 @@ impl Panel for Memory {
             y += 1;
         }
         y += u16::from(roomy);
-        trend(canvas, y, view, gpu);
-        all(canvas, y + 2, view, at);
+        picture::trend(canvas, y, view, gpu);
+        picture::all(canvas, y + 2, view, at);
     }
 
     fn command(&mut self, command: Command, view: &View, focus: &mut Focus) -> Reply {
@@ -190,37 +192,6 @@ fn sum(canvas: &mut Canvas, y: u16, gpu: &Gpu, ledger: &Ledger) -> u16 {
     y + 1
 }
 
-/// Scale and bar.
-fn bar(canvas: &mut Canvas, y: u16, view: &View, at: usize) -> u16 {
-    let theme = canvas.theme;
-    let gpu = &view.snapshot.gpus[at];
-    let columns = canvas.width().saturating_sub(LEFT + 2);
-    let Some(total) = gpu.memory.total_bytes.get().filter(|total| *total > 0) else {
-        memory_bar::draw(canvas, LEFT, y, columns, view, at);
-        return y + 1;
-    };
-    let whole = total / units::GIB;
-    let step = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000]
-        .into_iter()
-        .find(|step| whole / step <= u64::from(columns / 7).max(1))
-        .unwrap_or(1000);
-    let mut end = 0;
-    for tick in (0..=whole).step_by(usize::try_from(step).unwrap_or(1)) {
-        let label = tick.to_string();
-        let x = canvas::share(tick * units::GIB, total, columns);
-        if x >= end && x + text::width(&label) <= columns {
-            canvas.text(LEFT + x, y, &label, theme.dim());
-            end = x + text::width(&label) + 1;
-        }
-    }
-    canvas.text(2, y, "GiB", theme.dim());
-    let rows = if canvas.height() >= 22 { 2 } else { 1 };
-    for row in 0..rows {
-        memory_bar::draw(canvas, LEFT, y + 1 + row, columns, view, at);
-    }
-    y + 1 + rows
-}
-
 impl Memory {
     /// The parts of the sum, one row each.
     fn holders(
@@ -277,7 +248,7 @@ impl Memory {
 
     fn who(canvas: &mut Canvas, y: u16, view: &View, process: &Process) {
         let theme = canvas.theme;
-        let width = canvas.width();
+        let width = canvas.width().min(WIDEST);
         let known = 10;
         let owner = if width >= 72 { 18 } else { 0 };
         let pid_x = width.saturating_sub(known + owner + 12 + 9);
@@ -289,10 +260,10 @@ impl Memory {
             x += 2;
         }
         let room = pid_x.saturating_sub(x);
-        canvas.text_in(x, y, room, &words::who(process), theme.text());
+        canvas.text_in(x, y, room, &words::who(view.snapshot, process), theme.text());
         canvas.right(pid_x, y, 8, &process.pid.to_string(), theme.text());
         let quiet = if severity.is_some() { style } else { theme.dim() };
-        canvas.text_in(pid_x + 10, y, 11, &words::state(process, view.now_ms), quiet);
+        canvas.text_in(pid_x + 10, y, 11, &words::state(process, view.at_ms()), quiet);
         if owner > 0 {
             let user = process.user.value().map_or("?", String::as_str);
             let place = process.container.value().or(process.unit.value());
@@ -320,7 +291,7 @@ fn amount(canvas: &mut Canvas, y: u16, part: &Part, bytes: &Reading<u64>, name: 
         Reading::Absent(_) => ("?".into(), "unknown".into()),
     };
     canvas.right(2, y, 7, &words, style);
-    let x = canvas.width().saturating_sub(10);
+    let x = canvas.width().min(WIDEST).saturating_sub(10);
     canvas.text_in(LEFT, y, x.saturating_sub(LEFT + 1), name, style);
     canvas.right(x, y, 10, &known, theme.dim());
 }
@@ -335,74 +306,8 @@ fn since(view: &View, gpu: &Gpu) -> String {
                 && finding.since_ms > 0
         })
         .map(|finding| {
-            let at = units::moment(finding.since_ms, view.now_ms, view.utc_offset_seconds);
+            let at = units::moment(finding.since_ms, view.at_ms(), view.utc_offset_seconds);
             format!("  since {at}")
         })
         .unwrap_or_default()
-}
-
-/// The past of the memory in use.
-fn trend(canvas: &mut Canvas, y: u16, view: &View, gpu: &Gpu) {
-    let theme = canvas.theme;
-    if y >= canvas.height() {
-        return;
-    }
-    let series = || view.history.series(gpu, "infertop_gpu_memory_used_bytes").rev();
-    let columns = canvas.width().saturating_sub(36).min(120);
-    let (mut low, mut high, mut count) = (f32::MAX, f32::MIN, 0_u16);
-    for value in series().take(usize::from(columns)) {
-        count += 1;
-        if !value.is_nan() {
-            low = low.min(value);
-            high = high.max(value);
-        }
-    }
-    if low > high {
-        return;
-    }
-    let seconds = u64::from(count) * view.feed.interval_ms / 1000;
-    let label = format!("in use, {}", units::duration(seconds));
-    canvas.text(1, y, &label, theme.dim());
-    let gib = |bytes: f32| format!("{:.1}", f64::from(bytes) / units::GIB as f64);
-    canvas.right(18, y, 9, &format!("{} to", gib(low)), theme.dim());
-    let end = canvas.text(28, y, &gib(high), theme.dim());
-    // Less than half a GiB of change is drawn as the flat line that it is.
-    let (low, high) = if high - low < units::GIB as f32 / 2.0 {
-        (high - 2.0 * units::GIB as f32, high + 2.0 * units::GIB as f32)
-    } else {
-        (low, high)
-    };
-    canvas.spark(
-        end + 1,
-        y,
-        columns.min(canvas.width().saturating_sub(end + 2)),
-        series(),
-        (low, high),
-        theme.text(),
-    );
-}
-
-/// All GPUs in short, where there is room for all of them.
-fn all(canvas: &mut Canvas, mut y: u16, view: &View, current: usize) {
-    let theme = canvas.theme;
-    let gpus = &view.snapshot.gpus;
-    if gpus.len() < 2 || usize::from(canvas.height().saturating_sub(y + 1)) < gpus.len() {
-        return;
-    }
-    let bar = canvas.width().saturating_sub(LEFT + 2 + 16);
-    canvas.text(1, y, "ALL GPUS", theme.heading());
-    canvas.right(LEFT + bar, y, 8, "HELD", theme.heading());
-    canvas.right(LEFT + bar + 8, y, 8, "FREE", theme.heading());
-    for (at, gpu) in gpus.iter().enumerate() {
-        y += 1;
-        let fresh = gpu.answers();
-        let style = if at == current { theme.strong() } else { theme.dim() };
-        let label = if at == current { format!("› {}", gpu.label()) } else { gpu.label() };
-        canvas.right(0, y, LEFT - 2, &label, style);
-        memory_bar::draw(canvas, LEFT, y, bar, view, at);
-        let held = Value::gib(&gpu.memory.used_bytes);
-        canvas.right(LEFT + bar, y, 8, &held.text, held.style(theme, fresh));
-        let free = Value::gib(&gpu.memory.free_bytes);
-        canvas.right(LEFT + bar + 8, y, 8, &free.text, free.style(theme, fresh));
-    }
 }

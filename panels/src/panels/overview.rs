@@ -141,7 +141,7 @@ impl Panel for Overview {
             self.mark(canvas, y, from + at);
             y += 1;
         }
-        if found == 0 && gap > 0 && !gpus.is_empty() {
+        if found == 0 && spare > 0 && !gpus.is_empty() {
             let glyph = canvas.theme.severity_glyph(Severity::Info);
             canvas.glyph(1, y, glyph, canvas.theme.dim());
             canvas.text(3, y, "no findings", canvas.theme.dim());
@@ -152,10 +152,11 @@ impl Panel for Overview {
         if !holders.is_empty() {
             let count = holders.len();
             let rows = list::window(&mut self.offsets[2], in_part(from, count), count, split.2);
-            holders::head(canvas, y, &rows, count);
+            let plan = holders::plan(canvas.width());
+            holders::head(canvas, y, &plan, &rows, count);
             y += 1;
             for at in rows {
-                holders::draw(canvas, y, view, &holders[at]);
+                holders::draw(canvas, y, &plan, view, &holders[at]);
                 self.mark(canvas, y, from + at);
                 y += 1;
             }

@@ -556,6 +556,9 @@ pub(crate) fn busy_box() -> Shown {
         process(2105, "/usr/lib/xorg/Xorg -core :1", &[(7, 2)]),
         process(70001, "python -m 推理服务 --port 9000", &[(4, 10)]),
     ];
+    let mut processes = processes;
+    processes[1].parent = 48102.into();
+    processes[1].ancestors.insert(0, Ancestor { pid: 48102, comm: "vllm".into() });
     Shown::new(snapshot(gpus, processes), vec![])
 }
 

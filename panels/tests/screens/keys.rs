@@ -173,14 +173,12 @@ fn sorting_goes_through_the_columns_and_turns_around() {
 #[test]
 fn the_tree_shows_parents_that_use_no_gpu() {
     let mut hand = Hand::on(boxes::busy_box());
-    for process in &mut hand.shown.snapshot.processes[..2] {
-        process
-            .ancestors
-            .insert(0, probes::proc::Ancestor { pid: 47999, comm: "containerd-shim".into() });
-    }
+    let shim = probes::proc::Ancestor { pid: 47999, comm: "containerd-shim".into() };
+    hand.shown.snapshot.processes[0].ancestors.insert(0, shim.clone());
+    hand.shown.snapshot.processes[1].ancestors.insert(1, shim);
     hand.type_text("3t");
     let text = hand.look();
-    assert!(text.contains("containerd-shim") && text.contains("├ "), "{text}");
+    assert!(text.contains("containerd-shim") && text.contains("  └ vLLM worker"), "{text}");
     insta::assert_snapshot!("tree_80x24", text);
 }
 
@@ -194,9 +192,6 @@ fn to_process(hand: &mut Hand, pid: u32) {
 #[test]
 fn ending_a_process_names_what_is_hit_and_wants_its_pid_typed() {
     let mut hand = Hand::on(boxes::busy_box());
-    hand.shown.snapshot.processes[1]
-        .ancestors
-        .insert(0, probes::proc::Ancestor { pid: 48102, comm: "vllm".into() });
     to_process(&mut hand, 48102);
     assert_eq!(hand.type_text("k"), Action::Redraw);
     let text = hand.look();
@@ -360,4 +355,33 @@ fn a_feed_in_trouble_says_so_on_every_panel() {
         hand.ui.show(panel);
         assert!(hand.look().contains("● nothing comes any more: the sampler ended"), "{panel}");
     }
+}
+
+#[test]
+fn a_held_picture_does_not_grow_old() {
+    let mut hand = Hand::on(boxes::sick_box());
+    let picture = |hand: &mut Hand| {
+        let buf = picture::draw(&mut hand.ui, &hand.shown.view(), 80, 24);
+        picture::with_styles(&buf).lines().skip(2).map(String::from).collect::<Vec<_>>()
+    };
+    hand.shown.feed.paused = true;
+    hand.shown.snapshot.taken_at_ms = boxes::NOW;
+    let before = picture(&mut hand);
+    let mut view = hand.shown.view();
+    view.now_ms += 60_000;
+    let buf = picture::draw(&mut hand.ui, &view, 80, 24);
+    let after: Vec<String> = picture::with_styles(&buf).lines().skip(2).map(String::from).collect();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn what_is_typed_is_seen_on_a_low_terminal() {
+    let mut hand = Hand::on(boxes::busy_box());
+    to_process(&mut hand, 51977);
+    hand.type_text("k51");
+    let buf = picture::draw(&mut hand.ui, &hand.shown.view(), 60, 12);
+    hand.ui.key(KeyEvent::new(KeyCode::Char('9'), KeyModifiers::NONE), &hand.shown.view());
+    let text = picture::text(&picture::draw(&mut hand.ui, &hand.shown.view(), 60, 12));
+    assert!(text.contains("to confirm: 519"), "{text}");
+    drop(buf);
 }

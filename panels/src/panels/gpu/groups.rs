@@ -332,7 +332,7 @@ fn xids(view: &View, gpu: &Gpu) -> Block {
         out.put("none", Value::plain("").quiet_if(true));
     }
     for xid in gpu.xids.iter().rev().take(8) {
-        let at = units::moment(xid.at_ms, view.now_ms, view.utc_offset_seconds);
+        let at = units::moment(xid.at_ms, view.at_ms(), view.utc_offset_seconds);
         let value = Value::plain(at).alarm_if(true, Severity::Warning);
         out.put(format!("Xid {}", xid.code), value);
     }

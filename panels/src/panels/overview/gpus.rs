@@ -143,7 +143,7 @@ pub(super) fn draw(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, at: us
     if let Some(severity) = severity {
         canvas.glyph(5, y, theme.severity_glyph(severity), theme.severity(severity));
     }
-    let silence = words::silence(gpu, view.now_ms);
+    let silence = words::silence(gpu, view.at_ms());
     if let Some(words) = &silence {
         let style = severity.map_or(theme.dim(), |severity| theme.severity(severity));
         let room = plan.bar_x() + plan.bar - LEFT - 1;
@@ -175,7 +175,7 @@ fn busy(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, gpu: &Gpu) {
 
 /// Why a GPU's row has a `?`: each reason once, with what it hits.
 pub(super) fn reason(gpu: &Gpu, view: &View) -> Option<String> {
-    if let Some(words) = words::silence(gpu, view.now_ms) {
+    if let Some(words) = words::silence(gpu, view.at_ms()) {
         let thread = words::stuck_in(gpu).map_or(String::new(), |at| format!(", in {at}"));
         return Some(format!("GPU {}: {words}{thread}; values are the last known", gpu.label()));
     }

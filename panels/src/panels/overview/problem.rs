@@ -58,7 +58,7 @@ fn session(view: &View, out: &mut Vec<Line>) {
             out.push(line("help", "it is tried again; the rest of the box is read meanwhile"));
         }
         Session::NoAnswer { call, since_ms } => {
-            let age = units::duration(view.now_ms.saturating_sub(*since_ms) / 1000);
+            let age = units::duration(view.at_ms().saturating_sub(*since_ms) / 1000);
             let words = format!("the driver has not answered for {age}");
             out.push(headline(words, Some(Severity::Critical)));
             out.push(line("found", format!("{call} has not returned")));

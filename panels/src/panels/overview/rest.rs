@@ -33,7 +33,7 @@ pub(super) fn draw(canvas: &mut Canvas, mut y: u16, view: &View) {
             .rev()
             .map(|line| {
                 let at = line.at_ms.get().map_or("time ?".into(), |at| {
-                    units::moment(at, view.now_ms, view.utc_offset_seconds)
+                    units::moment(at, view.at_ms(), view.utc_offset_seconds)
                 });
                 format!("{at}  {}", line.text)
             })

@@ -88,8 +88,8 @@ fn identity(view: &View, process: &Process) -> Block {
     block.put(
         "started",
         Value::of(&process.started_at_ms, |at| {
-            let age = units::duration(view.now_ms.saturating_sub(*at) / 1000);
-            let moment = units::moment(*at, view.now_ms, view.utc_offset_seconds);
+            let age = units::duration(view.at_ms().saturating_sub(*at) / 1000);
+            let moment = units::moment(*at, view.at_ms(), view.utc_offset_seconds);
             format!("{moment}, {age} ago")
         }),
     );
@@ -115,8 +115,8 @@ fn state(view: &View, process: &Process) -> Block {
     block.put("in /proc", here);
     let value = match &process.state {
         Reading::Value(_) => {
-            let severity = words::state_severity(process, view.now_ms);
-            let value = Value::plain(words::state(process, view.now_ms));
+            let severity = words::state_severity(process, view.at_ms());
+            let value = Value::plain(words::state(process, view.at_ms()));
             value.alarm_if(severity.is_some(), severity.unwrap_or_default())
         }
         Reading::Absent(why) => Value::absent(why),
@@ -125,7 +125,7 @@ fn state(view: &View, process: &Process) -> Block {
     block.put(
         "in it since",
         Value::of(&process.state_since_ms, |at| {
-            units::moment(*at, view.now_ms, view.utc_offset_seconds)
+            units::moment(*at, view.at_ms(), view.utc_offset_seconds)
         }),
     );
     block.put("waits in", Value::shown(&process.wchan));
