@@ -86,13 +86,13 @@ impl Block {
         for fact in &self.facts {
             canvas.text_in(x, row, label.saturating_sub(1), &fact.label, theme.dim());
             let style = fact.value.style(theme, self.fresh);
+            if let Some(severity) = fact.value.alarm {
+                let glyph = theme.severity_glyph(severity);
+                canvas.glyph((x + label).saturating_sub(2), row, glyph, style);
+            }
             for line in fact.lines(room) {
                 canvas.text_in(x + label, row, room, &line, style);
                 row += 1;
-            }
-            if let Some(severity) = fact.value.alarm {
-                let glyph = theme.severity_glyph(severity);
-                canvas.glyph((x + label).saturating_sub(2), row - 1, glyph, style);
             }
         }
     }

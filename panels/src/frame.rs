@@ -103,7 +103,7 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
         .filter(|key| is_fixed(key.chords[0].1))
         .map(|key| text::width(key.shown) + text::width(key.label) + 3)
         .sum();
-    let room = width.saturating_sub(fixed);
+    let room = width.saturating_sub(fixed + 1);
     if entry.answers.is_empty() || entry.name == PANELS[0].name || width >= 150 {
         for (at, other) in PANELS.iter().enumerate() {
             let digit = (at + 1).to_string();
@@ -137,7 +137,7 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
         canvas.text(next + 1, y, key.label, theme.dim());
         x = end + 2;
     }
-    x = room;
+    x = room + 1;
     for key in KEYS.iter().filter(|key| is_fixed(key.chords[0].1)) {
         let next = canvas.text(x, y, key.shown, theme.text());
         x = canvas.text(next + 1, y, key.label, theme.dim()) + 2;

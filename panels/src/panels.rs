@@ -154,3 +154,31 @@ fn paged(
         canvas.right(0, height.saturating_sub(1), width.saturating_sub(1), &note, style);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_panel_has_a_digit_a_name_of_its_own_and_explains_its_numbers() {
+        assert!(PANELS.len() <= 9, "a digit a panel");
+        for (at, entry) in PANELS.iter().enumerate() {
+            assert_eq!(place(entry.name), Some(at), "{} is there twice", entry.name);
+            assert!(entry.purpose.ends_with('.'), "{}", entry.name);
+            assert!(entry.explains.len() >= 4, "{} explains too little", entry.name);
+            for (name, words) in entry.explains {
+                assert!(words.ends_with('.') && words.len() > 15, "{}: {name}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_that_a_panel_answers_has_a_key() {
+        for entry in PANELS {
+            for command in entry.answers {
+                let has = |key: &crate::keys::Key| key.chords.iter().any(|(_, c)| c == command);
+                assert!(crate::keys::KEYS.iter().any(has), "{}: {command:?}", entry.name);
+            }
+        }
+    }
+}

@@ -102,8 +102,9 @@ impl Panel for Memory {
         let rest = canvas.height().saturating_sub(y + 1);
         let notes = u16::try_from(tail.len()).unwrap_or(0) + 1;
         let sums = 2 + u16::from(ledger.unattributed_bytes.value() != Some(&0));
-        let rows =
-            count.min(rest.saturating_sub(sums + notes).max(3)).min(rest.saturating_sub(sums));
+        // On a low terminal one holder is worth more than the rows that it is added to.
+        let most = rest.saturating_sub(sums).max(1);
+        let rows = count.min(rest.saturating_sub(sums + notes).max(3)).min(most);
         y = self.holders(canvas, y, rows, view, gpu, ledger);
         for (line, style) in tail {
             if line.is_empty() && !roomy {
@@ -213,7 +214,8 @@ impl Memory {
         self.list.set(found.iter().map(|(_, process)| ProcessKey::of(process)).collect());
         let range = self.list.window(rows);
         let hidden = found.len() - range.len();
-        if !gpu.memory.unified {
+        let low = canvas.height().saturating_sub(y) < 5;
+        if !gpu.memory.unified && !low {
             let part = Part { glyph: glyphs.reserved, known: "measured", dim: true };
             amount(canvas, y, &part, &ledger.reserved_bytes, "driver reserved");
             y += 1;
@@ -230,7 +232,7 @@ impl Memory {
             }
             y += 1;
         }
-        if hidden > 0 {
+        if hidden > 0 && !low {
             canvas.text(LEFT, y, &format!("{hidden} more"), theme.dim());
             y += 1;
         }

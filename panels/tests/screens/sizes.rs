@@ -65,6 +65,20 @@ fn a_terminal_that_is_too_small_says_what_is_needed() {
 }
 
 #[test]
+fn the_least_size_still_shows_a_gpu_a_finding_and_a_holder() {
+    let shown = boxes::sick_box();
+    for (panel, words) in [
+        ("overview", ["3 ▲", "CRITICAL", "vLLM engine core"]),
+        ("memory", ["79.65 GiB", "›█  73.14", "6.03"]),
+    ] {
+        let mut ui = picture::ui();
+        ui.show(panel);
+        let text = picture::text(&picture::draw(&mut ui, &shown.view(), 40, 8));
+        assert!(words.iter().all(|words| text.contains(words)), "{text}");
+    }
+}
+
+#[test]
 fn an_area_beyond_the_buffer_is_no_panic() {
     let mut buf = Buffer::empty(Rect::new(0, 0, 50, 12));
     let shown = boxes::sick_box();

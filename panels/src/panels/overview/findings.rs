@@ -18,10 +18,13 @@ pub(super) fn draw(canvas: &mut Canvas, y: u16, view: &View, finding: &Finding, 
     canvas.text(3, y, words::severity(finding.severity), style);
     let mut since = match finding.since_ms {
         0 => String::new(),
-        at => format!("since {}", units::moment(at, view.at_ms(), view.utc_offset_seconds)),
+        at => {
+            let moment = units::moment(at, view.at_ms(), view.utc_offset_seconds);
+            if width < 60 { moment } else { format!("since {moment}") }
+        }
     };
     if more > 0 {
-        since = format!("{since}  {more} more ↓").trim_start().to_string();
+        since = format!("{since}  +{more} ↓").trim_start().to_string();
     }
     let end = width.saturating_sub(text::width(&since) + 1);
     canvas.text(end, y, &since, theme.dim());

@@ -127,8 +127,11 @@ pub(super) fn draw(canvas: &mut Canvas, lines: &[Line]) -> u16 {
                 canvas.glyph(x, y, theme.severity_glyph(severity), style);
                 x = canvas.text(x + 2, y, crate::words::severity(severity), style) + 2;
             }
-            canvas.text_in(x, y, canvas.width().saturating_sub(x + 1), &line.words, theme.strong());
-            y += 1 + u16::from(alone);
+            for words in text::wrap(&line.words, canvas.width().saturating_sub(x + 1)) {
+                canvas.text(x, y, &words, theme.strong());
+                y += 1;
+            }
+            y += u16::from(alone);
             continue;
         }
         if line.label != last {
