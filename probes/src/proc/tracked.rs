@@ -18,6 +18,9 @@ use super::task::{ProcRoot, Task, clean};
 use super::users::Users;
 use super::{DeviceCount, Process};
 
+/// How old descriptors get while their number stays the same.
+const DESCRIPTORS_MS: u64 = 60_000;
+
 /// What all processes are read with.
 #[derive(Debug)]
 pub(crate) struct Sources {
@@ -49,6 +52,11 @@ pub(crate) struct Tracked {
     pub(crate) listed: bool,
     /// The driver lists its number and means another process; not to be shown.
     pub(crate) foreign: bool,
+    /// Inodes of its sockets, and the network namespace in which to look them up.
+    pub(crate) sockets: Vec<u64>,
+    pub(crate) network: Option<String>,
+    /// How many descriptors there were, and when they were read.
+    descriptors_seen: (u64, u64),
     cpu: Option<(u64, u64)>,
     parent_seen: Option<u32>,
 }
@@ -104,10 +112,10 @@ impl Tracked {
             process.ancestors =
                 sources.family.read_ancestors(&sources.root, stat.parent, &mut sources.buffer);
         }
-        if stat.state == 'D' {
-            if let Ok(task) = sources.root.task(process.pid) {
-                process.wchan = read_wchan(&task, &mut sources.buffer);
-            }
+        if stat.state == 'D'
+            && let Ok(task) = sources.root.task(process.pid)
+        {
+            process.wchan = read_wchan(&task, &mut sources.buffer);
         }
     }
 
@@ -150,11 +158,37 @@ impl Tracked {
         if process.state.text() != "D" {
             process.wchan = read_wchan(&task, &mut sources.buffer);
         }
+        self.read_descriptors(&task, sources, now_ms);
+        if sources.view.own_depth > 0 {
+            self.namespace = task.link("ns/pid").ok();
+        }
+        // Names above can change, and so can the chain: seen again at the next stat.
+        self.parent_seen = None;
+        Ok(())
+    }
+
+    /// A call a descriptor is the dearest part; where their number is free to ask and is the same as
+    /// before, they are taken for the same for a minute.
+    fn read_descriptors(&mut self, task: &Task, sources: &mut Sources, now_ms: u64) {
+        let process = &mut self.process;
+        // In a folder of plain files that size means something else.
+        let count = if sources.machine.is_live() { task.descriptor_count() } else { 0 };
+        let (before, at_ms) = self.descriptors_seen;
+        if count > 0 && count == before && now_ms.saturating_sub(at_ms) < DESCRIPTORS_MS {
+            return;
+        }
+        self.descriptors_seen = (count, now_ms);
         let zombie = process.state.text() == "Z";
-        match sources.descriptors.read(&task, zombie) {
+        match sources.descriptors.read(task, zombie) {
             Ok(found) => {
-                process.listening_ports =
-                    sources.listeners.read_ports(&task, &found.sockets, now_ms);
+                self.sockets = found.sockets;
+                self.network =
+                    if self.sockets.is_empty() { None } else { task.link("ns/net").ok() };
+                process.listening_ports = match &self.network {
+                    Some(network) => sources.listeners.ports(network, &self.sockets),
+                    None if self.sockets.is_empty() => Vec::new().into(),
+                    None => Reading::UNSUPPORTED,
+                };
                 process.device_files = found.devices.into();
             }
             Err(why) => {
@@ -162,12 +196,6 @@ impl Tracked {
                 process.device_files = Reading::Absent(why);
             }
         }
-        if sources.view.own_depth > 0 {
-            self.namespace = task.link("ns/pid").ok();
-        }
-        // Names above can change, and so can the chain: seen again at the next stat.
-        self.parent_seen = None;
-        Ok(())
     }
 
     pub(crate) fn apply_command(&mut self, answer: Result<Option<Command>, Absence>) {

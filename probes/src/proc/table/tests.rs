@@ -13,7 +13,9 @@ fn settle(table: &mut ProcessTable, now_ms: &mut u64, gpus: &[Gpu]) -> Vec<Proce
         let rows = table.tick(*now_ms, gpus);
         let here = |row: &&Process| row.exists.value().is_some();
         let waits = |row: &Process| {
-            row.libraries == Reading::default() || row.command == Reading::default()
+            row.libraries == Reading::default()
+                || row.command == Reading::default()
+                || row.listening_ports == Reading::default()
         };
         if !rows.iter().filter(here).any(waits) {
             return rows;
