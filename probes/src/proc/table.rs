@@ -98,8 +98,8 @@ impl ProcessTable {
 
     /// Memory is held by nobody visible: look at everyone's descriptors within seconds. Call as often
     /// as you like, it happens every two minutes at most.
-    pub fn hurry(&mut self, now_ms: u64) {
-        self.sweep.hurry(now_ms);
+    pub fn hurry(&mut self) {
+        self.sweep.hurry();
     }
 
     /// How many processes there are, and into how many we may not look.
@@ -383,12 +383,10 @@ impl ProcessTable {
                 tracked.into_gone(Absence::Gone, now_ms)
             });
             // Only one that was never seen here can live elsewhere.
-            let elsewhere = sources.view.may_differ() && process.start_ticks.value().is_none();
-            let exists = if elsewhere {
-                let what = "our /proc shows one container only: it runs elsewhere, or has ended";
-                Reading::Absent(Absence::Failed { what: what.into() })
-            } else {
-                process.exists
+            let never_seen = process.start_ticks.value().is_none();
+            let exists = match sources.view.unseen() {
+                Some(what) if never_seen => Reading::Absent(Absence::Failed { what: what.into() }),
+                _ => process.exists,
             };
             let read = Stamp { at_ms: now_ms, took_us: 0 };
             self.gone.insert(pid, Process { read, exists, gpus, ..process });

@@ -124,6 +124,9 @@ impl Tracked {
         let process = &mut self.process;
         let task = sources.root.task(process.pid)?;
         let status = read_status(&task, &mut sources.buffer);
+        if status.uid.absence() == Some(&Absence::Gone) {
+            return Err(Absence::Gone);
+        }
         process.user =
             status.uid.as_ref().map(|uid| sources.users.name(&sources.machine, *uid, now_ms));
         process.uid = status.uid;
@@ -201,7 +204,14 @@ impl Tracked {
     pub(crate) fn apply_command(&mut self, answer: Result<Option<Command>, Absence>) {
         let process = &mut self.process;
         match answer {
-            Ok(None) => {}
+            // One that ends takes its command line along and not what we know of it; a zombie has
+            // none any more.
+            Ok(None) | Err(Absence::Gone) => {}
+            Ok(Some(command))
+                if command.line.text.is_empty() && process.command.value().is_some() =>
+            {
+                self.command_hash = Some(command.line.hash);
+            }
             Ok(Some(command)) => {
                 self.command_hash = Some(command.line.hash);
                 let text = command.line.text;
@@ -228,6 +238,7 @@ impl Tracked {
                 self.process.device_maps = maps.devices.into();
                 self.process.libraries = maps.libraries.into();
             }
+            Err(Absence::Gone) => {}
             Err(why) => {
                 self.process.device_maps = Reading::Absent(why.clone());
                 self.process.libraries = Reading::Absent(why);
