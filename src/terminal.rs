@@ -42,7 +42,11 @@ impl Screen {
         if self.mouse {
             execute!(stdout(), EnableMouseCapture)?;
         }
-        self.terminal.clear()
+        // `clear` would ask the terminal where its cursor is and wait two seconds for the answer,
+        // which some never give: a slow line, a recorder, an expect script. A resize to the same
+        // size clears and redraws everything without a question.
+        let size = self.terminal.size()?;
+        self.terminal.resize(ratatui::layout::Rect::from((ratatui::layout::Position::ORIGIN, size)))
     }
 
     /// Gives the terminal back, stops this process as Ctrl-Z does, and takes it again afterwards.
