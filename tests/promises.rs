@@ -2,9 +2,16 @@
 
 #![allow(missing_docs, unreachable_pub)]
 
+// What the tests stand on.
+#[path = "promises/frames.rs"]
+mod frames;
 #[path = "promises/gpu_box.rs"]
 mod gpu_box;
-#[path = "promises/sick_gpu.rs"]
-mod sick_gpu;
 #[path = "promises/terminal.rs"]
 mod terminal;
+#[path = "promises/waiting.rs"]
+mod waiting;
+
+// The promises.
+#[path = "promises/sick_gpu.rs"]
+mod sick_gpu;
