@@ -9,9 +9,15 @@ mod frames;
 mod gpu_box;
 #[path = "promises/terminal.rs"]
 mod terminal;
+#[path = "promises/tree.rs"]
+mod tree;
 #[path = "promises/waiting.rs"]
 mod waiting;
 
 // The promises.
+#[path = "promises/driver.rs"]
+mod driver;
+#[path = "promises/lost_gpu.rs"]
+mod lost_gpu;
 #[path = "promises/sick_gpu.rs"]
 mod sick_gpu;
