@@ -3,6 +3,28 @@
 //! `read_…` touches files, `parse_…` takes text. Command lines are redacted in the function that
 //! reads them; no other code sees the original.
 
+mod ancestors;
+mod blocking;
+mod cgroup;
+mod cmdline;
+mod container_name;
+mod engine;
+mod fds;
+mod maps;
+mod namespace;
+pub mod redact;
+mod sockets;
+mod stat;
+mod status;
+mod sweep;
+pub mod table;
+mod task;
+#[cfg(test)]
+mod testing;
+mod tracked;
+mod users;
+mod uses;
+
 use serde::{Deserialize, Serialize};
 
 use crate::reading::Reading;
@@ -31,6 +53,8 @@ pub struct Process {
     pub comm: Reading<String>,
     /// Command line, redacted, arguments joined by spaces; falls back to `[comm]`.
     pub command: Reading<String>,
+    /// A secret stands in its command line, where every user of the box can read it.
+    pub secret_exposed: Reading<bool>,
     /// One letter: R, S, D, Z, T, …
     pub state: Reading<String>,
     /// Since when it has been seen in this state, milliseconds since 1970.
@@ -61,10 +85,15 @@ pub struct Process {
     pub cgroup: Reading<String>,
     /// Container id, 12 digits, with its runtime: `docker 4f5c…`.
     pub container: Reading<String>,
+    /// The container's name, from files that its runtime leaves on the host; `namespace/pod/container`
+    /// in Kubernetes.
+    pub container_name: Reading<String>,
     /// Pod uid.
     pub pod: Reading<String>,
     /// systemd unit.
     pub unit: Reading<String>,
+    /// Slurm job.
+    pub slurm_job: Reading<String>,
     /// What the command looks like: `vLLM engine core`, `SGLang scheduler`, …; unsupported for none.
     pub engine: Reading<String>,
     /// TCP ports on which it listens.

@@ -1,0 +1,402 @@
+//! The processes that matter here, followed from tick to tick.
+//!
+//! Who is followed: whom the driver lists, and whom the sweep finds with a device file of the driver
+//! open. Every tick reads one small file for each. All the rest is read when a process is new and
+//! then again about every ten seconds, the most overdue first, as far as a tick's time for it goes;
+//! command lines and mappings come from a thread of their own, because reading them can block. A
+//! process is known by its number and its start: another start is another process. One that the
+//! driver lists and that is not here stays as a row that says so, with what was known of it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::machine::Machine;
+use crate::reading::{Absence, Reading};
+use crate::snapshot::{Gpu, Stamp};
+
+use super::blocking::{Answer, BlockingReads, Outcome, Question};
+use super::fds::DescriptorReader;
+use super::namespace::read_view;
+use super::stat::{parse_boot_time, parse_stat};
+pub use super::sweep::Coverage;
+use super::sweep::Sweep;
+use super::task::ProcRoot;
+use super::tracked::{Sources, Tracked};
+use super::uses::{join_uses, open_uses, stale_uses};
+use super::{GpuUse, Process};
+
+/// How old the slow parts get, at least.
+const SLOW_MS: u64 = 10_000;
+
+/// The same for command lines, which change once: when a title is set, and then the name changes too.
+const COMMAND_MS: u64 = 30_000;
+
+/// Mappings are dear to read (an engine has ten thousand) and change little.
+const MAPS_MS: u64 = 60_000;
+
+/// After reading mappings for a while, that while times this is paused: half a percent of one core.
+const MAPS_PAUSE: u32 = 200;
+
+/// A process that did not answer is asked again only after this.
+const NO_ANSWER_MS: u64 = 60_000;
+
+/// A tick's time for slow parts of known processes.
+const SLOW_STEP: Duration = Duration::from_micros(300);
+
+/// The clock may be set while we run, and the time of boot with it.
+const BOOT_MS: u64 = 300_000;
+
+/// How long a read may take before it counts as stuck.
+const DEADLINE: Duration = Duration::from_millis(500);
+
+/// How long a tick waits for the command lines of new processes.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Follows processes that use or hold a GPU.
+#[derive(Debug)]
+pub struct ProcessTable {
+    machine: Machine,
+    sources: Option<Sources>,
+    boot_read_ms: u64,
+    tracked: BTreeMap<u32, Tracked>,
+    /// Listed by the driver and not here, by the driver's number.
+    gone: BTreeMap<u32, Process>,
+    reads: BlockingReads,
+    patience: Duration,
+    maps_free_at: Instant,
+    sweep: Sweep,
+}
+
+impl ProcessTable {
+    /// Nothing is read before the first tick.
+    pub fn new(machine: Machine) -> Self {
+        Self {
+            reads: BlockingReads::new(machine.clone(), DEADLINE),
+            machine,
+            sources: None,
+            boot_read_ms: 0,
+            tracked: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            patience: PATIENCE,
+            maps_free_at: Instant::now(),
+            sweep: Sweep::default(),
+        }
+    }
+
+    /// Another limit for reads that can block; a tick waits at most as long for new command lines.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.reads = BlockingReads::new(self.machine.clone(), deadline);
+        self.patience = PATIENCE.min(deadline);
+        self
+    }
+
+    /// Memory is held by nobody visible: look at everyone's descriptors within seconds. Call as often
+    /// as you like, it happens every two minutes at most.
+    pub fn hurry(&mut self, now_ms: u64) {
+        self.sweep.hurry(now_ms);
+    }
+
+    /// How many processes there are, and into how many we may not look.
+    pub fn coverage(&self) -> Coverage {
+        self.sweep.coverage()
+    }
+
+    /// Reads what is due and returns all processes that use or hold a GPU, those with the most GPU
+    /// memory first.
+    pub fn tick(&mut self, now_ms: u64, gpus: &[Gpu]) -> Vec<Process> {
+        let uses = join_uses(gpus);
+        let mut sources = match self.sources.take().map_or_else(|| self.open_sources(), Ok) {
+            Ok(sources) => sources,
+            Err(why) => return without_procfs(&uses, &why, now_ms),
+        };
+        sources.family.forget();
+        self.read_boot_time(&mut sources, now_ms);
+        self.apply_answers(now_ms);
+
+        for tracked in self.tracked.values_mut() {
+            tracked.listed = false;
+            tracked.foreign = false;
+        }
+        let mut rows: BTreeMap<u32, Vec<GpuUse>> = BTreeMap::new();
+        let mut absent: BTreeMap<u32, Vec<GpuUse>> = BTreeMap::new();
+        for (pid, uses) in uses {
+            match self.resolve(pid, &sources) {
+                Some(here) => rows.entry(here).or_default().extend(uses),
+                None => {
+                    absent.insert(pid, uses);
+                    if let Some(other) = self.tracked.get_mut(&pid) {
+                        other.foreign = true;
+                    }
+                }
+            }
+        }
+        for (&pid, tracked) in &self.tracked {
+            let stale = stale_uses(&tracked.process.gpus, gpus);
+            if !stale.is_empty() {
+                rows.entry(pid).or_default().extend(stale);
+            }
+        }
+        for (&pid, process) in &self.gone {
+            let stale = stale_uses(&process.gpus, gpus);
+            if !stale.is_empty() {
+                absent.entry(pid).or_default().extend(stale);
+            }
+        }
+
+        let holders: Vec<u32> = self.tracked.keys().copied().collect();
+        let listed = rows.keys().copied().filter(|pid| !self.tracked.contains_key(pid));
+        let mut pids: Vec<u32> = holders.into_iter().chain(listed).collect();
+        let tracked = &self.tracked;
+        pids.extend(self.sweep.step(&sources.root, &mut sources.descriptors, now_ms, |pid| {
+            tracked.contains_key(&pid) || rows.contains_key(&pid)
+        }));
+        let mut gone_now: BTreeMap<u32, Process> = BTreeMap::new();
+        for pid in pids {
+            if let Err((why, tracked)) = self.follow(pid, &mut sources, now_ms) {
+                let Some(uses) = rows.remove(&pid) else { continue };
+                absent.entry(pid).or_insert(uses);
+                gone_now.insert(pid, tracked.into_gone(why, now_ms));
+            }
+        }
+        self.read_overdue(&mut sources, now_ms);
+        self.ask(now_ms);
+
+        for (&pid, tracked) in &mut self.tracked {
+            match rows.remove(&pid) {
+                Some(uses) => {
+                    tracked.listed = true;
+                    tracked.process.gpus = uses;
+                }
+                None => {
+                    let devices = tracked.process.device_files.value();
+                    tracked.process.gpus = open_uses(devices.map_or(&[], Vec::as_slice), gpus);
+                }
+            }
+        }
+        self.tracked
+            .retain(|_, tracked| tracked.listed || tracked.foreign || tracked.holds_device());
+        self.keep_absent(absent, gone_now, &sources, now_ms);
+        self.sources = Some(sources);
+        self.collect()
+    }
+
+    fn open_sources(&self) -> Result<Sources, Absence> {
+        let root = ProcRoot::open(&self.machine)?;
+        Ok(Sources {
+            view: read_view(&root),
+            descriptors: DescriptorReader::new(&self.machine),
+            machine: self.machine.clone(),
+            root,
+            listeners: Default::default(),
+            users: Default::default(),
+            container_names: Default::default(),
+            family: Default::default(),
+            buffer: Vec::new(),
+            boot_ms: None,
+            page_bytes: procfs::page_size(),
+        })
+    }
+
+    fn read_boot_time(&mut self, sources: &mut Sources, now_ms: u64) {
+        if sources.boot_ms.is_some() && now_ms.saturating_sub(self.boot_read_ms) < BOOT_MS {
+            return;
+        }
+        self.boot_read_ms = now_ms;
+        // The line stands behind one that is long where there are many CPUs.
+        let read = sources.root.read("stat", 4 << 20, &mut sources.buffer);
+        let seconds = read.ok().and_then(|()| parse_boot_time(&sources.buffer));
+        sources.boot_ms = seconds.and_then(|seconds| seconds.checked_mul(1000));
+    }
+
+    /// The number here of a process that the driver lists; `None` if it is not one of ours.
+    fn resolve(&self, pid: u32, sources: &Sources) -> Option<u32> {
+        let view = &sources.view;
+        let direct = self.tracked.get(&pid);
+        if view.own_depth > 0 && direct.and_then(Tracked::uses_driver) != Some(true) {
+            // The driver may have translated for us, who are inside, while our procfs is outside.
+            let inner = self.tracked.values().find(|tracked| {
+                let pids = tracked.process.namespace_pids.value();
+                pids.and_then(|pids| pids.get(view.own_depth)) == Some(&pid)
+                    && tracked.namespace.is_some()
+                    && tracked.namespace == view.own_namespace
+            });
+            if let Some(inner) = inner {
+                return Some(inner.process.pid);
+            }
+        }
+        // A process of ours with that number that has nothing to do with a GPU is another one.
+        let other = view.may_differ() && direct.and_then(Tracked::uses_driver) == Some(false);
+        (!other).then_some(pid)
+    }
+
+    /// Reads what every tick needs, and everything of a process that is new. When it is not here, the
+    /// reason, and what was known of it.
+    fn follow(
+        &mut self,
+        pid: u32,
+        sources: &mut Sources,
+        now_ms: u64,
+    ) -> Result<(), (Absence, Box<Tracked>)> {
+        let begin = Instant::now();
+        let mut buffer = std::mem::take(&mut sources.buffer);
+        let read = sources.root.read_stat(pid, &mut buffer);
+        let stat = read.and_then(|()| {
+            parse_stat(&buffer).ok_or(Absence::Failed { what: "its stat is no process's".into() })
+        });
+        sources.buffer = buffer;
+        let stat = match stat {
+            Ok(stat) => stat,
+            Err(why) => {
+                let known = self.tracked.remove(&pid).unwrap_or_else(|| Tracked::unknown(pid));
+                return Err((why, Box::new(known)));
+            }
+        };
+        let known = self.tracked.remove(&pid).filter(|known| known.start_ticks == stat.start_ticks);
+        let is_new = known.is_none();
+        let mut tracked = known.unwrap_or_else(|| Tracked::new(pid, &stat));
+        tracked.apply_stat(stat, sources, now_ms);
+        if is_new {
+            if let Err(why) = tracked.read_slow(sources, now_ms) {
+                return Err((why, Box::new(tracked)));
+            }
+            // Spread over the pids, so that those who started together do not come together.
+            tracked.slow_due_ms = now_ms + SLOW_MS / 2 + u64::from(pid % 50) * SLOW_MS / 50;
+        }
+        tracked.process.read = stamp(now_ms, begin);
+        self.tracked.insert(pid, tracked);
+        Ok(())
+    }
+
+    fn read_overdue(&mut self, sources: &mut Sources, now_ms: u64) {
+        let begin = Instant::now();
+        let due = self.tracked.values().filter(|tracked| tracked.slow_due_ms <= now_ms);
+        let mut due: Vec<(u64, u32)> =
+            due.map(|tracked| (tracked.slow_due_ms, tracked.process.pid)).collect();
+        due.sort_unstable();
+        for (_, pid) in due {
+            if let Some(tracked) = self.tracked.get_mut(&pid) {
+                // Whether it has ended is seen at the next tick's first read.
+                let _ = tracked.read_slow(sources, now_ms);
+                tracked.slow_due_ms = now_ms + SLOW_MS;
+            }
+            if begin.elapsed() >= SLOW_STEP {
+                break;
+            }
+        }
+    }
+
+    /// Puts the questions that are due, and waits a little for the names of new processes.
+    fn ask(&mut self, now_ms: u64) {
+        let mut names = false;
+        let mut maps = self.maps_free_at <= Instant::now();
+        for (&pid, tracked) in &mut self.tracked {
+            let start = tracked.start_ticks;
+            if tracked.command_due_ms <= now_ms {
+                let question = Question::Command {
+                    comm: tracked.process.comm.text().to_string(),
+                    parent: tracked.process.parent.get().unwrap_or(0),
+                    known: tracked.command_hash,
+                };
+                if self.reads.ask(pid, start, question) {
+                    tracked.command_due_ms = now_ms + COMMAND_MS;
+                    names |= tracked.process.command == Reading::default();
+                }
+            }
+            let first = tracked.process.libraries == Reading::default();
+            if tracked.maps_due_ms <= now_ms && (first || maps) {
+                if self.reads.ask(pid, start, Question::Maps) {
+                    tracked.maps_due_ms = now_ms + MAPS_MS;
+                    maps &= first;
+                }
+            }
+        }
+        if names {
+            self.reads.wait_for_commands(self.patience);
+            self.apply_answers(now_ms);
+        }
+    }
+
+    fn apply_answers(&mut self, now_ms: u64) {
+        for Answer { pid, start_ticks, outcome, took } in self.reads.answers() {
+            if let Outcome::Maps(_) = outcome {
+                self.maps_free_at = Instant::now() + took * MAPS_PAUSE;
+            }
+            let tracked = self.tracked.get_mut(&pid);
+            let Some(tracked) = tracked.filter(|tracked| tracked.start_ticks == start_ticks) else {
+                continue;
+            };
+            match outcome {
+                Outcome::Command(answer) => {
+                    if answer == Err(Absence::NoAnswer) {
+                        tracked.command_due_ms = now_ms + NO_ANSWER_MS;
+                    }
+                    tracked.apply_command(answer);
+                }
+                Outcome::Maps(answer) => {
+                    if answer == Err(Absence::NoAnswer) {
+                        tracked.maps_due_ms = now_ms + NO_ANSWER_MS;
+                    }
+                    tracked.apply_maps(answer);
+                }
+            }
+        }
+    }
+
+    /// Rows for processes that the driver lists and that are not here.
+    fn keep_absent(
+        &mut self,
+        absent: BTreeMap<u32, Vec<GpuUse>>,
+        mut gone_now: BTreeMap<u32, Process>,
+        sources: &Sources,
+        now_ms: u64,
+    ) {
+        let mut before = std::mem::take(&mut self.gone);
+        for (pid, gpus) in absent {
+            let known = before.remove(&pid).or_else(|| gone_now.remove(&pid));
+            let process = known.unwrap_or_else(|| {
+                let tracked = Tracked::unknown(pid);
+                tracked.into_gone(Absence::Gone, now_ms)
+            });
+            // Only one that was never seen here can live elsewhere.
+            let elsewhere = sources.view.may_differ() && process.start_ticks.value().is_none();
+            let exists = if elsewhere {
+                let what = "our /proc shows one container only: it runs elsewhere, or has ended";
+                Reading::Absent(Absence::Failed { what: what.into() })
+            } else {
+                process.exists
+            };
+            let read = Stamp { at_ms: now_ms, took_us: 0 };
+            self.gone.insert(pid, Process { gpus, exists, read, ..process });
+        }
+    }
+
+    fn collect(&self) -> Vec<Process> {
+        let here =
+            self.tracked.values().filter(|tracked| !tracked.foreign || tracked.holds_device());
+        let here = here.map(|tracked| &tracked.process);
+        let mut all: Vec<Process> = here.chain(self.gone.values()).cloned().collect();
+        all.sort_by_key(|process| (std::cmp::Reverse(process.gpu_bytes()), process.pid));
+        all
+    }
+}
+
+fn stamp(now_ms: u64, begin: Instant) -> Stamp {
+    let took_us = u32::try_from(begin.elapsed().as_micros()).unwrap_or(u32::MAX);
+    Stamp { at_ms: now_ms, took_us }
+}
+
+/// The driver's lists are all there is.
+fn without_procfs(uses: &BTreeMap<u32, Vec<GpuUse>>, why: &Absence, now_ms: u64) -> Vec<Process> {
+    let row = |(&pid, gpus): (&u32, &Vec<GpuUse>)| Process {
+        pid,
+        read: Stamp { at_ms: now_ms, took_us: 0 },
+        exists: Reading::Absent(why.clone()),
+        gpus: gpus.clone(),
+        ..Process::default()
+    };
+    uses.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! The files of procfs and of one process in it.
+//!
+//! A process is opened once, as a descriptor of its folder, and its files are opened below that:
+//! when the process ends and its number goes to another one, the descriptor answers "no such
+//! process" instead of mixing two processes into one. The parsers of the `procfs` crate are not used
+//! for processes: one line that they do not know, or one name that is no UTF-8, loses the whole file,
+//! short addresses in `net/tcp` make them panic, and mappings are held as a list.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+
+use crate::machine::Machine;
+use crate::reading::Absence;
+
+/// Enough for every file that is not a list; a page is what the kernel prepares at once.
+const CHUNK_BYTES: usize = 4096;
+
+/// The root of procfs, kept open so that paths stay short and nothing is allocated to open a file.
+#[derive(Debug)]
+pub(crate) struct ProcRoot {
+    dir: OwnedFd,
+}
+
+/// One process; see the module's comment.
+#[derive(Debug)]
+pub(crate) struct Task {
+    dir: OwnedFd,
+}
+
+impl ProcRoot {
+    pub(crate) fn open(machine: &Machine) -> Result<Self, Absence> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(&machine.procfs, flags, Mode::empty()).map_err(absence)?;
+        Ok(Self { dir })
+    }
+
+    /// The folder itself, for listing; the file position is its own.
+    pub(crate) fn list(&self) -> Result<OwnedFd, Absence> {
+        folder(&self.dir, ".")
+    }
+
+    pub(crate) fn task(&self, pid: u32) -> Result<Task, Absence> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = openat(&self.dir, Name::new(pid, "").as_str(), flags, Mode::empty());
+        // A process that is not there is gone; only its files can be unsupported.
+        dir.map(|dir| Task { dir }).map_err(|errno| match errno {
+            Errno::NOENT | Errno::NOTDIR => Absence::Gone,
+            other => absence(other),
+        })
+    }
+
+    /// `PID/stat` in one open, for the part that is read every tick.
+    pub(crate) fn read_stat(&self, pid: u32, into: &mut Vec<u8>) -> Result<(), Absence> {
+        let name = Name::new(pid, "/stat");
+        match read_at(&self.dir, name.as_str(), CHUNK_BYTES, into) {
+            Err(Errno::NOENT | Errno::SRCH) => Err(Absence::Gone),
+            Err(errno) => Err(absence(errno)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// The descriptors of a process, for listing.
+    pub(crate) fn descriptors(&self, pid: u32) -> Result<OwnedFd, Errno> {
+        openat(&self.dir, Name::new(pid, "/fd").as_str(), FOLDER, Mode::empty())
+    }
+
+    /// A file of procfs itself, such as `stat`, cut at `limit` bytes.
+    pub(crate) fn read(&self, name: &str, limit: usize, into: &mut Vec<u8>) -> Result<(), Absence> {
+        read_at(&self.dir, name, limit, into).map_err(absence)
+    }
+
+    /// What a link of procfs points to.
+    pub(crate) fn link(&self, name: &str) -> Result<String, Absence> {
+        link(&self.dir, name)
+    }
+}
+
+impl Task {
+    /// One of its files, cut at `limit` bytes.
+    pub(crate) fn read(&self, name: &str, limit: usize, into: &mut Vec<u8>) -> Result<(), Absence> {
+        read_at(&self.dir, name, limit, into).map_err(|errno| self.absence(errno))
+    }
+
+    /// One of its files, for those that are read as a stream.
+    pub(crate) fn open_file(&self, name: &str) -> Result<File, Absence> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = openat(&self.dir, name, flags, Mode::empty());
+        file.map(File::from).map_err(|errno| self.absence(errno))
+    }
+
+    /// One of its folders, for listing.
+    pub(crate) fn open_folder(&self, name: &str) -> Result<OwnedFd, Absence> {
+        openat(&self.dir, name, FOLDER, Mode::empty()).map_err(|errno| self.absence(errno))
+    }
+
+    /// What one of its links points to.
+    pub(crate) fn link(&self, name: &str) -> Result<String, Absence> {
+        link(&self.dir, name)
+    }
+
+    /// A missing file means that this kernel has none, unless the process is gone altogether.
+    fn absence(&self, errno: Errno) -> Absence {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        match errno {
+            Errno::NOENT if openat(&self.dir, "stat", flags, Mode::empty()).is_err() => {
+                Absence::Gone
+            }
+            other => absence(other),
+        }
+    }
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+fn folder(at: &OwnedFd, name: &str) -> Result<OwnedFd, Absence> {
+    openat(at, name, FOLDER, Mode::empty()).map_err(absence)
+}
+
+fn link(at: &OwnedFd, name: &str) -> Result<String, Absence> {
+    let target = rustix::fs::readlinkat(at, name, Vec::new()).map_err(absence)?;
+    Ok(target.to_string_lossy().into_owned())
+}
+
+/// A reason from an error number.
+pub(crate) fn absence(errno: Errno) -> Absence {
+    Absence::from_io(&errno.into())
+}
+
+/// A whole file below a host path, as far as `limit`.
+pub(crate) fn read_path(path: &Path, limit: usize, into: &mut Vec<u8>) -> Result<(), Absence> {
+    read_at(rustix::fs::CWD, path, limit, into).map_err(absence)
+}
+
+/// Files of procfs have no size, and a read may stop at a record's end: read until nothing comes.
+fn read_at(
+    at: impl std::os::fd::AsFd,
+    name: impl rustix::path::Arg,
+    limit: usize,
+    into: &mut Vec<u8>,
+) -> Result<(), Errno> {
+    into.clear();
+    let file = openat(at, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    while into.len() < limit {
+        into.reserve(CHUNK_BYTES.min(limit - into.len()));
+        let before = into.len();
+        let got = match rustix::io::read(&file, rustix::buffer::spare_capacity(into)) {
+            Err(Errno::INTR) => continue,
+            other => other?,
+        };
+        // One-record files end with a read that leaves room; this saves them the second call.
+        if got == 0 || (before == 0 && got < CHUNK_BYTES / 2 && limit == CHUNK_BYTES) {
+            break;
+        }
+    }
+    into.truncate(limit);
+    Ok(())
+}
+
+/// `PID/…` without an allocation.
+struct Name {
+    text: [u8; 24],
+    length: usize,
+}
+
+impl Name {
+    fn new(pid: u32, file: &str) -> Self {
+        let mut name = Self { text: [0; 24], length: 0 };
+        // Ten digits and the longest of our names fit.
+        let _ = write!(name, "{pid}{file}");
+        name
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text[..self.length]).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Write for Name {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.length + text.len();
+        let room = self.text.get_mut(self.length..end).ok_or(std::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+/// Text from the outside, for a terminal: bytes that are no UTF-8 become U+FFFD, and so do control
+/// characters, with which a process could otherwise write on the screen of whoever looks at it.
+pub(crate) fn clean(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
