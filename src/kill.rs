@@ -25,7 +25,7 @@ fn try_end(machine: &Machine, pid: u32, start_ticks: u64, signal: Signal) -> Res
     let number = number.ok_or_else(|| format!("{pid} is no process number"))?;
     let handle = pidfd_open(number, PidfdFlags::empty())
         .map_err(|error| format!("process {pid} cannot be reached: {error}"))?;
-    let now = probes::proc::stat::read_start_ticks(machine, pid);
+    let now = probes::proc::read_start_ticks(machine, pid);
     if now != Some(start_ticks) {
         return Err(format!(
             "process {pid} is not the one that was shown any more: nothing was sent"
@@ -53,7 +53,7 @@ mod tests {
     fn a_reused_pid_is_not_hit_and_the_right_one_is() {
         let machine = Machine::default();
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
-        let start = probes::proc::stat::read_start_ticks(&machine, child.id()).unwrap();
+        let start = probes::proc::read_start_ticks(&machine, child.id()).unwrap();
         let refused = end(&machine, child.id(), start + 1, Signal::Term);
         assert!(refused.contains("nothing was sent"), "{refused}");
         assert!(child.try_wait().unwrap().is_none());

@@ -5,12 +5,16 @@ use std::io::Write as _;
 
 use probes::finding::Severity;
 use probes::ledger::ledgers;
-use probes::reading::Reading;
+use probes::proc::Process;
+use probes::reading::{Absence, Reading};
 use probes::snapshot::{Gpu, Health, Snapshot};
 use probes::units;
 
 /// The widest line.
 const WIDTH: usize = 80;
+
+/// Every GPU holds a few MiB for nobody; less than this reads as 0.0 GiB.
+const WORTH_A_LINE_BYTES: u64 = 64 << 20;
 
 /// Prints to standard output; a reader that has left is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
@@ -156,10 +160,10 @@ fn holders(snapshot: &Snapshot) -> Vec<String> {
                 cell(&holder.bytes, |bytes| format!("{}G", units::gib(*bytes))),
                 cell(&process.state, Clone::clone),
                 cell(&process.user, |user| user.chars().take(9).collect()),
-                cell(&process.command, |command| printable(command)),
+                command(process),
             ));
         }
-        if let Some(bytes @ 1..) = ledger.unattributed_bytes.get()
+        if let Some(bytes @ WORTH_A_LINE_BYTES..) = ledger.unattributed_bytes.get()
             && !has_instances
         {
             let held = format!("{}G", units::gib(bytes));
@@ -171,6 +175,14 @@ fn holders(snapshot: &Snapshot) -> Vec<String> {
         lines.push("no process uses a GPU".into());
     }
     lines
+}
+
+/// The command; a number that our `/proc` does not know is said in words.
+fn command(process: &Process) -> String {
+    if process.exists.absence() == Some(&Absence::Gone) {
+        return "(not in this /proc: ended, or another PID namespace)".into();
+    }
+    cell(&process.command, |command| printable(command))
 }
 
 /// Control characters of a command must not reach the terminal.

@@ -326,6 +326,8 @@ impl OwnCost {
 
 #[cfg(test)]
 mod tests {
+    use probes::reading::Reading;
+
     use super::*;
 
     fn gpu(pci: &str) -> Gpu {

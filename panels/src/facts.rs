@@ -19,7 +19,6 @@ pub(crate) struct Block {
 struct Fact {
     label: String,
     value: Value,
-    alarm: Option<probes::finding::Severity>,
 }
 
 /// Columns of a label.
@@ -47,17 +46,7 @@ impl Block {
 
     /// Adds a fact.
     pub(crate) fn put(&mut self, label: impl Into<String>, value: Value) {
-        self.facts.push(Fact { label: label.into(), value, alarm: None });
-    }
-
-    /// Adds a fact that is bad.
-    pub(crate) fn alarm(
-        &mut self,
-        label: impl Into<String>,
-        value: Value,
-        alarm: Option<probes::finding::Severity>,
-    ) {
-        self.facts.push(Fact { label: label.into(), value, alarm });
+        self.facts.push(Fact { label: label.into(), value });
     }
 
     /// Adds a fact known by a text.
@@ -84,12 +73,9 @@ impl Block {
         for fact in &self.facts {
             let label = LABEL.min(width / 2);
             canvas.text_in(x, row, label - 1, &fact.label, theme.dim());
-            let style = match fact.alarm {
-                Some(severity) => theme.severity(severity),
-                None => fact.value.style(theme, self.fresh),
-            };
+            let style = fact.value.style(theme, self.fresh);
             let mut at = x + label;
-            if let Some(severity) = fact.alarm {
+            if let Some(severity) = fact.value.alarm {
                 canvas.glyph(at, row, theme.severity_glyph(severity), style);
                 at += 2;
             }

@@ -150,8 +150,11 @@ fn is_fixed(command: Command) -> bool {
 pub(crate) fn box_subject(view: &View) -> String {
     let driver = &view.snapshot.driver;
     let mut parts = vec![crate::words::gpu_names(view.snapshot)];
-    let version = driver.version.value().or(driver.module_version.value());
-    parts.extend(version.cloned());
+    match (&driver.version, &driver.module_version) {
+        (Reading::Value(version), _) => parts.push(version.clone()),
+        (_, Reading::Value(module)) => parts.push(format!("module {module}")),
+        _ => {}
+    }
     if let Reading::Value(cuda) = &driver.cuda_version {
         parts.push(format!("CUDA {cuda}"));
     }

@@ -12,6 +12,7 @@ mod input;
 pub mod keys;
 mod list;
 pub mod panels;
+mod table;
 mod text;
 pub mod theme;
 pub mod ui;

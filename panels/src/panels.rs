@@ -7,7 +7,15 @@ use crate::keys::Command;
 use crate::view::View;
 use crate::words::ProcessKey;
 
+mod about;
+mod bus;
+mod gpu;
+mod help;
+mod host;
+mod memory;
+mod memory_bar;
 mod overview;
+mod processes;
 
 /// One panel in the list.
 pub struct Entry {
@@ -24,7 +32,16 @@ pub struct Entry {
 }
 
 /// The panels in the order of their digits.
-pub const PANELS: &[Entry] = &[overview::ENTRY];
+pub const PANELS: &[Entry] = &[
+    overview::ENTRY,
+    memory::ENTRY,
+    processes::ENTRY,
+    bus::ENTRY,
+    host::ENTRY,
+    gpu::ENTRY,
+    about::ENTRY,
+    help::ENTRY,
+];
 
 /// The place of a panel in the list.
 pub fn place(name: &str) -> Option<usize> {
@@ -105,5 +122,15 @@ pub(crate) trait Panel {
     /// Why the selected row has a `?`, in one line.
     fn reason(&self, _view: &View) -> Option<String> {
         None
+    }
+}
+
+/// Says at the lower right which rows of a long page are shown.
+fn position(canvas: &mut Canvas, scroll: &crate::list::Scroll, rows: u16) {
+    if let Some(note) = scroll.note(rows) {
+        let note = format!(" {note} ");
+        let (x, y) = (canvas.width().saturating_sub(crate::text::width(&note)), canvas.height());
+        let style = canvas.theme.dim();
+        canvas.text(x, y.saturating_sub(1), &note, style);
     }
 }

@@ -39,29 +39,47 @@ pub(crate) fn is_gone(process: &Process) -> bool {
     matches!(process.exists, Reading::Absent(Absence::Gone))
 }
 
-/// Who a process is: what it serves as and on which ports, then its command.
+/// Who a process is: what it serves as, on which ports, which model; else its command.
 pub(crate) fn who(process: &Process) -> String {
     if is_gone(process) && process.command.value().is_none() {
         return "no such process here".into();
     }
     let mut out = process.engine.text().to_string();
-    if let Some(ports) = process.listening_ports.value() {
-        for port in ports.iter().take(2) {
-            if !out.is_empty() {
-                out.push(' ');
-            }
-            out.push_str(&format!(":{port}"));
+    for port in process.listening_ports.value().into_iter().flatten().take(2) {
+        if !out.is_empty() {
+            out.push(' ');
         }
+        out.push(':');
+        out.push_str(&port.to_string());
     }
     let command = short_command(process);
-    if out.is_empty() {
-        return command;
+    if process.engine.value().is_none() {
+        return if out.is_empty() { command } else { format!("{command} {out}") };
     }
-    if !command.is_empty() {
+    if let Some(model) = model(&command) {
+        out.push_str("  ");
+        out.push_str(model);
+    } else if !command.contains("::") {
+        // `VLLM::EngineCore` says what the engine's name has said.
         out.push_str("  ");
         out.push_str(&command);
     }
     out
+}
+
+/// The model that a server's command names, without its owner or folder.
+fn model(command: &str) -> Option<&str> {
+    let mut words = command.split(' ');
+    while let Some(word) = words.next() {
+        let named = match word {
+            "serve" | "--model" | "--model-path" | "--model-id" | "-m" => words.next(),
+            _ => word.strip_prefix("--model=").or_else(|| word.strip_prefix("--model-path=")),
+        };
+        if let Some(name) = named.filter(|name| !name.is_empty() && !name.starts_with('-')) {
+            return name.trim_end_matches('/').rsplit('/').next();
+        }
+    }
+    None
 }
 
 /// The command without the folder of its program.
@@ -185,8 +203,8 @@ pub(crate) fn silence(gpu: &Gpu, now_ms: u64) -> Option<String> {
     }
 }
 
-/// Whether a group of readings is from now: not older than three intervals and two seconds, or
-/// twice that which the group's own pace allows.
+/// Whether a group of readings is from now: not older than three intervals and two seconds; slow
+/// groups are read every 10 s.
 pub(crate) fn is_fresh(view: &View, stamp: Stamp) -> bool {
     let allowed = 3 * view.feed.interval_ms.max(1000) / 1000 + 2;
     // Never read: the readings say so themselves.
@@ -241,10 +259,10 @@ mod tests {
         let process = Process {
             engine: "vLLM API server".to_string().into(),
             listening_ports: vec![8000].into(),
-            command: "/opt/venv/bin/vllm serve Qwen3-32B".to_string().into(),
+            command: "/opt/venv/bin/vllm serve Qwen/Qwen3-32B".to_string().into(),
             ..Process::default()
         };
-        assert_eq!(who(&process), "vLLM API server :8000  vllm serve Qwen3-32B");
+        assert_eq!(who(&process), "vLLM API server :8000  Qwen3-32B");
         let gone = Process { exists: Reading::Absent(Absence::Gone), ..Process::default() };
         assert_eq!(who(&gone), "no such process here");
     }

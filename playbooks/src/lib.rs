@@ -19,7 +19,11 @@ pub fn judge(snapshot: &Snapshot) -> Vec<Finding> {
 fn driver(problem: &probes::driver::DriverProblem) -> Finding {
     Finding {
         cause: problem.cause.clone(),
-        severity: if problem.blocking { Severity::Critical } else { Severity::Warning },
+        severity: match (problem.by_design, problem.blocking) {
+            (true, _) => Severity::Info,
+            (false, true) => Severity::Critical,
+            (false, false) => Severity::Warning,
+        },
         subject: Subject::Box,
         title: problem.title.clone(),
         since_ms: 0,

@@ -20,7 +20,7 @@ use crate::reading::Reading;
 use crate::snapshot::Stamp;
 
 pub use diagnose::diagnose;
-pub use files::{Built, parse_module_version, parse_modules, parse_params};
+pub use files::{Built, parse_module_version, parse_modules, parse_params, read_module_version};
 pub use library::{Found, find_library, library_candidates};
 pub use probe::DriverProbe;
 

@@ -168,3 +168,10 @@ impl Process {
         self.gpus.iter().filter_map(|gpu| gpu.gpu_bytes.get()).sum()
     }
 }
+
+/// When a process started, in clock ticks after boot; `None` when there is no such process. With
+/// the pid this names a process for good.
+pub fn read_start_ticks(machine: &crate::machine::Machine, pid: u32) -> Option<u64> {
+    let line = crate::machine::read_bytes(&machine.proc(pid.to_string()).join("stat")).ok()?;
+    stat::parse_stat(&line).map(|stat| stat.start_ticks)
+}

@@ -11,6 +11,11 @@ pub fn gib(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / GIB as f64)
 }
 
+/// Bytes as GiB with two decimals, for sums that must be seen to close: `12.63`.
+pub fn gib_fine(bytes: u64) -> String {
+    format!("{:.2}", bytes as f64 / GIB as f64)
+}
+
 /// Bytes in the unit that keeps three digits: `512 B`, `4.0 KiB`, `73.1 GiB`.
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];

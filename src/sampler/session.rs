@@ -34,7 +34,7 @@ pub(crate) fn supervise(shared: &Arc<Shared>) {
     let mut wait = RETRY.0;
     let mut generation = 0;
     while !shared.schedule.is_stopped() {
-        let loaded = driver::module_version(&shared.machine);
+        let loaded = driver::read_module_version(&shared.machine);
         let candidates = driver::library_candidates(&shared.machine);
         match Session::open(&candidates, &shared.session_calls) {
             Ok(session) => {
@@ -58,7 +58,7 @@ pub(crate) fn supervise(shared: &Arc<Shared>) {
         // A module that comes, goes or changes is worth a try at once.
         let until = Instant::now() + wait;
         let mut tick = 0;
-        while Instant::now() < until && driver::module_version(&shared.machine) == loaded {
+        while Instant::now() < until && driver::read_module_version(&shared.machine) == loaded {
             match shared.schedule.wait_after(tick) {
                 Some(now) => tick = now,
                 None => return,
@@ -103,6 +103,9 @@ fn run(shared: &Arc<Shared>, session: &Session, generation: u32) {
             return;
         }
     };
+    if generation == 1 {
+        shared.make_slots(count);
+    }
     shared.expect(count as usize);
     shared.news();
     let over = &AtomicBool::new(false);

@@ -70,6 +70,14 @@ impl Shared {
         self.slots.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Makes room for GPUs that were never seen, so that each gets the driver's number at first sight.
+    pub(crate) fn make_slots(&self, count: u32) {
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        for index in u32::try_from(slots.len()).unwrap_or(u32::MAX)..count {
+            slots.push(Arc::new(Slot::new(index)));
+        }
+    }
+
     /// The slot for a GPU of this generation: the one with its UUID, else the one with its number
     /// that nobody of this generation fills, else a new one at the end. A GPU keeps its slot when
     /// others are lost and the driver counts anew.
@@ -176,8 +184,11 @@ mod tests {
     fn a_gpu_keeps_its_number_when_another_one_is_gone_after_a_reload() {
         let shared = shared();
         let calls = Arc::default();
-        for number in 0..3 {
+        shared.make_slots(3);
+        // Threads come in any order.
+        for number in [2, 0, 1] {
             let slot = shared.claim("", number, 1, &calls);
+            assert_eq!(slot.index, number);
             let uuid = format!("GPU-{number}").into();
             slot.post(vec![Gpu { index: number, uuid, ..Gpu::default() }], None);
         }

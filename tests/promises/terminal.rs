@@ -38,7 +38,8 @@ impl Terminal {
         let child = command.spawn(pts).unwrap();
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         // The emulator reads through its own descriptor, so that writing never waits for it.
-        let mut reader = std::fs::File::from(std::os::fd::AsFd::as_fd(&pty).try_clone_to_owned().unwrap());
+        let mut reader =
+            std::fs::File::from(std::os::fd::AsFd::as_fd(&pty).try_clone_to_owned().unwrap());
         let seen = Arc::clone(&screen);
         std::thread::spawn(move || {
             let mut buffer = [0; 65536];

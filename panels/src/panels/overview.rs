@@ -3,8 +3,6 @@
 //! Three parts share the rows: GPUs (worst first when something is wrong), findings, holders. It
 //! judges nothing by itself: findings come from elsewhere, a GPU that does not answer says so.
 
-use probes::snapshot::Gpu;
-
 use crate::canvas::Canvas;
 use crate::keys::Command;
 use crate::list::{self, List};
@@ -223,11 +221,6 @@ fn share_rows(room: usize, gpus: usize, found: usize, holders: usize) -> (usize,
     let rest = room - gpus;
     let found = found.min(least_found.max(rest.saturating_sub(holders.min(8)))).min(6).min(rest);
     (gpus, found, holders.min(rest - found))
-}
-
-/// MIG instances stand below their GPU.
-fn is_instance(gpu: &Gpu) -> bool {
-    gpu.mig.is_some()
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(super) fn module_absence(error: &std::io::Error) -> Absence {
     }
 }
 
-pub(super) fn read_module_version(machine: &Machine) -> Reading<String> {
+pub fn read_module_version(machine: &Machine) -> Reading<String> {
     match read_line(&machine.sys("module/nvidia/version")) {
         Ok(version) if !version.is_empty() => version.into(),
         // Some recorded or cut-down trees have only the driver's own file.

@@ -140,6 +140,10 @@ impl Identity {
             let names = ["none", "pass-through", "vGPU guest", "vGPU host", "vSGA host"];
             named(number, &names)
         });
+        let mut state = sys::nvmlConfComputeSystemState_t::zeroed();
+        self.confidential = call!(device, nvmlSystemGetConfComputeState(&mut state))
+            .map(|()| state.ccFeature != 0)
+            .into();
         self.read = device.stamp(start);
     }
 

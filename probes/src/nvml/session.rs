@@ -65,6 +65,7 @@ macro_rules! zeroed {
 }
 zeroed!(
     nvmlBAR1Memory_t,
+    nvmlConfComputeSystemState_t,
     nvmlDeviceAddressingMode_t,
     nvmlDeviceAttributes_t,
     nvmlEccSramErrorStatus_t,

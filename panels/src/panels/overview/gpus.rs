@@ -4,133 +4,67 @@ use std::ops::Range;
 
 use probes::nvml::clocks;
 use probes::reading::{Absence, Reading};
-use probes::snapshot::{Gpu, Stamp};
-use probes::units;
+use probes::snapshot::Gpu;
 
-use crate::canvas::{Canvas, Part};
+use crate::canvas::Canvas;
+use crate::panels::memory_bar;
+use crate::table::{self, Column};
+use crate::text;
 use crate::value::{self, Known, Value};
 use crate::view::View;
 use crate::words;
 
-/// A column of numbers.
-pub(super) struct Column {
-    head: &'static str,
-    width: u16,
-    /// Order in which columns are taken as the width grows.
-    rank: u8,
-    pick: fn(&Gpu) -> (Value, Stamp),
-}
-
-fn whole(reading: &Reading<f64>) -> Value {
-    Value::of(reading, |value| format!("{value:.0}"))
-}
-
-fn share(reading: &Reading<f64>) -> Value {
-    Value::of(reading, |ratio| units::percent(*ratio))
-}
-
-fn rate(tx: &Reading<f64>, rx: &Reading<f64>) -> Value {
-    Value::of(&value::sum(tx, rx), |rate| units::gigabytes_per_second(*rate))
-}
-
-const COLUMNS: &[Column] = &[
-    Column {
-        head: "HELD",
-        width: 5,
-        rank: 0,
-        pick: |g| (Value::of(&g.memory.used_bytes, |b| units::gib(*b)), g.memory.read),
-    },
-    Column {
-        head: "FREE",
-        width: 5,
-        rank: 0,
-        pick: |g| (Value::of(&g.memory.free_bytes, |b| units::gib(*b)), g.memory.read),
-    },
-    Column { head: "W", width: 4, rank: 1, pick: |g| (whole(&g.power.draw_watts), g.power.read) },
-    Column {
-        head: "LIM",
-        width: 4,
-        rank: 6,
-        pick: |g| (whole(&g.power.limit_watts), g.power.read),
-    },
-    Column {
-        head: "°C",
-        width: 3,
-        rank: 1,
-        pick: |g| (Value::shown(&g.temperature.gpu_celsius), g.temperature.read),
-    },
-    Column {
-        head: "MEM°C",
-        width: 5,
-        rank: 7,
-        pick: |g| (Value::shown(&g.temperature.memory_celsius), g.temperature.read),
-    },
-    Column {
-        head: "MHz",
-        width: 4,
-        rank: 2,
-        pick: |g| (Value::shown(&g.clocks.sm_mhz), g.clocks.read),
-    },
-    Column {
-        head: "BUS",
-        width: 5,
-        rank: 3,
-        pick: |g| (rate(&g.pcie.tx_bytes_per_second, &g.pcie.rx_bytes_per_second), g.pcie.read),
-    },
-    Column {
-        head: "NVL",
-        width: 5,
-        rank: 5,
-        pick: |g| {
-            (rate(&g.nvlink.tx_bytes_per_second, &g.nvlink.rx_bytes_per_second), g.nvlink.read)
-        },
-    },
-    Column { head: "TENS", width: 4, rank: 5, pick: |g| (share(&g.gpm.tensor_ratio), g.gpm.read) },
-    Column {
-        head: "DRAM",
-        width: 4,
-        rank: 5,
-        pick: |g| (share(&g.gpm.dram_bandwidth_ratio), g.gpm.read),
-    },
-    Column {
-        head: "L2",
-        width: 4,
-        rank: 6,
-        pick: |g| (share(&g.gpm.l2_dram_hit_ratio), g.gpm.read),
-    },
-    Column {
-        head: "PCIE",
-        width: 4,
-        rank: 8,
-        pick: |g| {
-            let link = match (&g.pcie.generation, &g.pcie.width) {
-                (Reading::Value(generation), Reading::Value(width)) => {
-                    Value::plain(format!("{generation}×{width}"))
-                }
-                (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Value::absent(why),
-            };
-            (link, g.pcie.read)
-        },
-    },
-    Column {
-        head: "ECC",
-        width: 4,
-        rank: 8,
-        pick: |g| (Value::shown(&g.ecc.uncorrected_volatile_total), g.ecc.read),
-    },
-    Column {
-        head: "SLOWED BY",
-        width: 24,
-        rank: 9,
-        pick: |g| {
-            let reasons = Value::of(&g.clocks.reasons, |mask| {
-                // Idle is not slowed.
-                clocks::reason_names(mask & !1).join(", ")
-            });
-            (reasons, g.clocks.read)
-        },
-    },
+const COLUMNS: &[Column<Gpu>] = &[
+    Column::number("HELD", 5, 0, |g, v| Value::gib(&g.memory.used_bytes).read_at(g.memory.read, v)),
+    Column::number("FREE", 5, 0, |g, v| Value::gib(&g.memory.free_bytes).read_at(g.memory.read, v)),
+    Column::number("W", 4, 1, |g, v| Value::whole(&g.power.draw_watts).read_at(g.power.read, v)),
+    Column::number("LIM", 4, 6, |g, v| {
+        Value::whole(&g.power.limit_watts).read_at(g.power.read, v).quiet_if(true)
+    }),
+    Column::number("°C", 3, 1, |g, v| {
+        Value::shown(&g.temperature.gpu_celsius).read_at(g.temperature.read, v)
+    }),
+    Column::number("MEM°C", 5, 7, |g, v| {
+        Value::shown(&g.temperature.memory_celsius).read_at(g.temperature.read, v)
+    }),
+    Column::number("MHz", 4, 2, |g, v| Value::shown(&g.clocks.sm_mhz).read_at(g.clocks.read, v)),
+    Column::number("BUS", 5, 3, |g, v| {
+        let rate = value::sum(&g.pcie.tx_bytes_per_second, &g.pcie.rx_bytes_per_second);
+        Value::rate(&rate).read_at(g.pcie.read, v)
+    }),
+    Column::number("NVL", 5, 5, |g, v| Value::rate(&value::nvlink(g)).read_at(g.nvlink.read, v)),
+    Column::number("TENS", 4, 5, |g, v| counter(g, v, &g.gpm.tensor_ratio)),
+    Column::number("DRAM", 4, 5, |g, v| counter(g, v, &g.gpm.dram_bandwidth_ratio)),
+    Column::number("L2", 4, 6, |g, v| counter(g, v, &g.gpm.l2_dram_hit_ratio)),
+    Column::number("PCIE", 4, 8, |g, _| link(g).quiet_if(true)),
+    Column::number("ECC", 4, 8, |g, v| {
+        let errors = &g.ecc.uncorrected_volatile_total;
+        Value::shown(errors).quiet_if(errors.get() == Some(0)).read_at(g.ecc.read, v)
+    }),
+    Column::words("SLOWED BY", 24, 9, |g, v| {
+        // Idle is not slowed.
+        Value::of(&g.clocks.reasons, |mask| clocks::reason_names(mask & !1).join(", "))
+            .quiet_if(g.clocks.reasons.get().is_none_or(|mask| mask & clocks::SLOWDOWN_MASK == 0))
+            .read_at(g.clocks.read, v)
+    }),
 ];
+
+fn busy_value(gpu: &Gpu, view: &View) -> Value {
+    Value::percent(&gpu.utilization.gpu_ratio).read_at(gpu.utilization.read, view)
+}
+
+fn counter(gpu: &Gpu, view: &View, reading: &Reading<f64>) -> Value {
+    Value::percent(&value::counter(gpu, reading)).read_at(gpu.gpm.read, view)
+}
+
+fn link(gpu: &Gpu) -> Value {
+    match (&gpu.pcie.generation, &gpu.pcie.width) {
+        (Reading::Value(generation), Reading::Value(width)) => {
+            Value::plain(format!("{generation}×{width}"))
+        }
+        (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Value::absent(why),
+    }
+}
 
 /// Marker, number, severity.
 const LEFT: u16 = 6;
@@ -140,7 +74,13 @@ const BUSY: u16 = 4;
 pub(super) struct Plan {
     spark: u16,
     bar: u16,
-    columns: Vec<&'static Column>,
+    columns: Vec<&'static Column<Gpu>>,
+}
+
+impl Plan {
+    fn bar_x(&self) -> u16 {
+        LEFT + BUSY + 1 + self.spark + u16::from(self.spark > 0)
+    }
 }
 
 /// The columns for a width: numbers by rank, what is left for sparkline and bar.
@@ -152,18 +92,10 @@ pub(super) fn columns(width: u16) -> Plan {
         110..160 => (8, 18),
         _ => (16, 24),
     };
-    let mut room = width.saturating_sub(LEFT + BUSY + 1 + least_spark + 1 + least_bar + 1);
-    let mut ranked: Vec<&Column> = COLUMNS.iter().collect();
-    ranked.sort_by_key(|column| column.rank);
-    let mut taken: Vec<&str> = Vec::new();
-    for column in ranked {
-        let Some(left) = room.checked_sub(column.width + 1) else { break };
-        room = left;
-        taken.push(column.head);
-    }
-    let columns = COLUMNS.iter().filter(|column| taken.contains(&column.head)).collect();
-    let spark = if least_spark == 0 { 0 } else { least_spark + (room / 3).min(32) };
-    Plan { spark, bar: (least_bar + room - (spark - least_spark)).min(60), columns }
+    let room = width.saturating_sub(LEFT + BUSY + 1 + least_spark + 1 + least_bar + 1);
+    let (columns, left) = table::fitting(COLUMNS, room);
+    let spark = if least_spark == 0 { 0 } else { least_spark + (left / 3).min(32) };
+    Plan { spark, bar: (least_bar + left - (spark - least_spark)).min(60), columns }
 }
 
 /// Draws the heads.
@@ -171,27 +103,14 @@ pub(super) fn head(canvas: &mut Canvas, y: u16, plan: &Plan, rows: &Range<usize>
     let theme = canvas.theme;
     let style = theme.heading();
     canvas.text(1, y, "GPU", style);
-    let mut x = LEFT;
-    canvas.right(x, y, BUSY, "BUSY", style);
-    x += BUSY + 1 + plan.spark + u16::from(plan.spark > 0);
+    canvas.right(LEFT, y, BUSY, "BUSY", style);
+    let x = plan.bar_x();
     let end = canvas.text_in(x, y, plan.bar, "MEMORY GiB", style);
     if rows.len() < count {
         let note = format!("{}–{} of {count}", rows.start + 1, rows.end);
         canvas.text_in(end + 1, y, (x + plan.bar).saturating_sub(end + 1), &note, theme.dim());
     }
-    x += plan.bar + 1;
-    for column in &plan.columns {
-        if is_words(column) {
-            canvas.text_in(x, y, column.width, column.head, style);
-        } else {
-            canvas.right(x, y, column.width, column.head, style);
-        }
-        x += column.width + 1;
-    }
-}
-
-fn is_words(column: &Column) -> bool {
-    column.width > 8
+    table::heads(canvas, x + plan.bar + 1, y, &plan.columns, None);
 }
 
 /// The GPUs in the order shown: as the driver numbers them, worst first when something is wrong,
@@ -214,8 +133,8 @@ pub(super) fn order(view: &View) -> Vec<usize> {
 pub(super) fn draw(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, at: usize) {
     let theme = canvas.theme;
     let gpu = &view.snapshot.gpus[at];
-    let severity = words::gpu_severity(view, gpu).filter(|_| !super::is_instance(gpu));
-    if super::is_instance(gpu) {
+    let severity = words::gpu_severity(view, gpu).filter(|_| gpu.mig.is_none());
+    if gpu.mig.is_some() {
         canvas.text(2, y, theme.glyphs().tree[1], theme.dim());
     } else {
         let style = severity.map_or(theme.text(), |severity| theme.severity(severity));
@@ -224,72 +143,34 @@ pub(super) fn draw(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, at: us
     if let Some(severity) = severity {
         canvas.glyph(5, y, theme.severity_glyph(severity), theme.severity(severity));
     }
-    let bar_x = LEFT + BUSY + 1 + plan.spark + u16::from(plan.spark > 0);
     let silence = words::silence(gpu, view.now_ms);
     if let Some(words) = &silence {
         let style = severity.map_or(theme.dim(), |severity| theme.severity(severity));
-        let room = bar_x + plan.bar - LEFT - 1;
+        let room = plan.bar_x() + plan.bar - LEFT - 1;
+        // The prefix says nothing that the parentheses do not; without it the rest may fit.
+        let short = words.replace("nvmlDeviceGet", "");
+        let words = if text::width(words) > room { &short } else { words };
         canvas.text_in(LEFT + 1, y, room, words, style);
     } else {
         busy(canvas, y, plan, view, gpu);
-        bar(canvas, bar_x, y, plan.bar, view, at);
+        memory_bar::draw(canvas, plan.bar_x(), y, plan.bar, view, at);
     }
-    let mut x = bar_x + plan.bar + 1;
-    for column in &plan.columns {
-        let (value, stamp) = (column.pick)(gpu);
-        let fresh = silence.is_none() && words::is_fresh(view, stamp);
-        let style = value.style(theme, fresh);
-        if is_words(column) {
-            canvas.text_in(x, y, column.width, &value.text, theme.dim());
-        } else {
-            canvas.right(x, y, column.width, &value.text, style);
-        }
-        x += column.width + 1;
-    }
+    let x = plan.bar_x() + plan.bar + 1;
+    table::cells(canvas, x, y, &plan.columns, gpu, view, silence.is_none());
 }
 
 fn busy(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, gpu: &Gpu) {
     let theme = canvas.theme;
     if let Some(mig) = &gpu.mig {
         // The driver has no busy share for an instance; its name takes the place.
-        let profile = mig.profile.text();
-        let words = format!("{profile} {}", mig.label());
+        let words = format!("{} {}", mig.profile.text(), mig.label());
         canvas.text_in(LEFT - 2, y, BUSY + plan.spark + 3, words.trim(), theme.text());
         return;
     }
-    let value = share(&gpu.utilization.gpu_ratio);
-    let fresh = words::is_fresh(view, gpu.utilization.read);
-    canvas.right(LEFT, y, BUSY, &value.text, value.style(theme, fresh));
+    let value = busy_value(gpu, view);
+    canvas.right(LEFT, y, BUSY, &value.text, value.style(theme, true));
     let series = view.history.series(gpu, "infertop_gpu_busy_ratio").rev();
     canvas.spark(LEFT + BUSY + 1, y, plan.spark, series, (0.0, 1.0), theme.dim());
-}
-
-fn bar(canvas: &mut Canvas, x: u16, y: u16, columns: u16, view: &View, at: usize) {
-    let theme = canvas.theme;
-    let glyphs = theme.glyphs();
-    let gpu = &view.snapshot.gpus[at];
-    let Some(total) = gpu.memory.total_bytes.get() else {
-        let value = Value::shown(&gpu.memory.total_bytes);
-        canvas.text_in(x, y, columns, &value.reason, theme.dim());
-        return;
-    };
-    let used = gpu.memory.used_bytes.get().unwrap_or(0);
-    let ledger = view.ledgers.get(at);
-    let held = ledger.map_or(0, probes::ledger::Ledger::held_bytes).min(used);
-    let largest = ledger
-        .and_then(|ledger| ledger.holders.first().and_then(|holder| holder.bytes.get()))
-        .unwrap_or(0)
-        .min(held);
-    let part = |amount, glyph, style, must_show| Part { amount, glyph, style, must_show };
-    let nobody = used - held;
-    let parts = [
-        part(largest, glyphs.held, theme.text(), false),
-        part(held - largest, glyphs.others, theme.dim(), false),
-        part(nobody, glyphs.nobody, theme.dim(), nobody > 256 * units::MIB),
-        part(gpu.memory.reserved_bytes.get().unwrap_or(0), glyphs.reserved, theme.dim(), false),
-        part(gpu.memory.free_bytes.get().unwrap_or(0), glyphs.free, theme.faint(), false),
-    ];
-    canvas.bar(x, y, columns, total, &parts);
 }
 
 /// Why a GPU's row has a `?`: each reason once, with what it hits.
@@ -297,24 +178,22 @@ pub(super) fn reason(gpu: &Gpu, view: &View) -> Option<String> {
     if let Some(words) = words::silence(gpu, view.now_ms) {
         return Some(format!("GPU {}: {words}; values are the last ones known", gpu.label()));
     }
+    let busy = ("BUSY", busy_value(gpu, view));
+    let cells = COLUMNS.iter().map(|column| (column.head, (column.pick)(gpu, view)));
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    let busy = Column {
-        head: "BUSY",
-        width: 0,
-        rank: 0,
-        pick: |g| (share(&g.utilization.gpu_ratio), g.utilization.read),
-    };
-    for column in std::iter::once(&busy).chain(COLUMNS) {
-        let (value, _) = (column.pick)(gpu);
+    for (head, value) in std::iter::once(busy).chain(cells) {
         if value.known != Known::Missing || value.reason == Absence::NotRead.to_string() {
             continue;
         }
         match reasons.iter_mut().find(|(reason, _)| *reason == value.reason) {
-            Some((_, heads)) => heads.push(column.head),
-            None => reasons.push((value.reason, vec![column.head])),
+            Some((_, heads)) => heads.push(head),
+            None => reasons.push((value.reason, vec![head])),
         }
     }
-    let parts: Vec<String> =
+    let mut parts: Vec<String> =
         reasons.iter().map(|(reason, heads)| format!("{}: {reason}", heads.join(" "))).collect();
+    if gpu.memory.unified {
+        parts.push("no memory of its own, the figures are the system's".into());
+    }
     (!parts.is_empty()).then(|| format!("GPU {}: {}", gpu.label(), parts.join("; ")))
 }

@@ -116,9 +116,9 @@ struct Places {
 fn places(width: u16) -> Places {
     let owner = match width {
         0..72 => 0,
-        72..100 => 16,
-        100..160 => 28,
-        _ => 40,
+        72..100 => 17,
+        100..160 => 26,
+        _ => 36,
     };
     let mut end = width;
     let mut take = |columns: u16| {
@@ -127,10 +127,10 @@ fn places(width: u16) -> Places {
         (place.0, place.1)
     };
     let owner = take(owner);
-    let pid = take(9);
-    let state = take(11);
-    let held = take(7);
-    let gpus = take(8);
+    let pid = take(8);
+    let state = take(12);
+    let held = take(6);
+    let gpus = take(7);
     Places { gpus, held, state, pid, owner }
 }
 
@@ -198,11 +198,10 @@ fn held(process: &Process) -> String {
     if known { units::gib(process.gpu_bytes()) } else { "?".into() }
 }
 
-/// User, and container or unit.
+/// User, and container.
 fn owner(process: &Process) -> String {
     let user = process.user.value().map_or("?", String::as_str);
-    let place = process.container.value().or(process.unit.value());
-    match place {
+    match process.container.value() {
         Some(place) => {
             let short = place.split_once(' ').map_or(place.as_str(), |(_, id)| id);
             format!("{} {short}", text::fit(user, 8))

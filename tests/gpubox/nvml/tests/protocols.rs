@@ -48,7 +48,10 @@ fn handles_and_pointers_are_checked() {
         assert_eq!(ask!(nvml.nvmlDeviceGetName(handle(nvml, 0), short.as_mut_ptr(), 10)), 7);
         assert_eq!(short, [0; 10]);
         assert_eq!(ask!(nvml.nvmlDeviceGetHandleByUUID(c"GPU-nobody".as_ptr(), &mut device)), 6);
-        assert_eq!(ask!(nvml.nvmlDeviceGetHandleByPciBusId_v2(c"0000:3b:00.0".as_ptr(), &mut device)), 0);
+        assert_eq!(
+            ask!(nvml.nvmlDeviceGetHandleByPciBusId_v2(c"0000:3b:00.0".as_ptr(), &mut device)),
+            0
+        );
         assert_eq!(device, handle(nvml, 1));
     });
 }
@@ -95,32 +98,50 @@ fn lists_tell_their_length_and_touch_only_what_is_there() {
         assert_eq!((count, rows[0][0] as u32, rows[2]), (2, 41000, [0xEEEE; 3]));
         assert_eq!(rows[0][2], u64::MAX, "no MIG instance");
         count = 0;
-        let empty = ask!(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(device, &mut count, null_mut()));
+        let empty =
+            ask!(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(device, &mut count, null_mut()));
         assert_eq!((empty, count), (0, 0));
     });
 }
 
 #[test]
 fn each_field_has_its_own_code_and_type() {
-    on_box("each_field_has_its_own_code_and_type", &gpubox::scenario("eight-h100"), FROZEN, |nvml| {
-        let device = handle(nvml, 0);
-        let wanted = [(83, 0, 0, 3), (186, 0, 0, 1), (186, 1, 3, 0), (193, 0, 0, 5), (138, 3, 0, 3),
-            (138, 40, 2, 0), (91, 0, 0, 1), (7, 0, 3, 0), (11, 0, 0, 3), (269, 0, 0, 3),
-            (251, 0, 3, 0), (230, 0, 0, 1), (9999, 0, 3, 0)];
-        // SAFETY: plain numbers.
-        let mut values = wanted.map(|_| unsafe { zeroed::<nvmlFieldValue_t>() });
-        for (value, (id, scope, ..)) in values.iter_mut().zip(wanted) {
-            (value.fieldId, value.scopeId) = (id, scope);
-        }
-        let count = i32::try_from(wanted.len()).unwrap();
-        assert_eq!(ask!(nvml.nvmlDeviceGetFieldValues(device, count, values.as_mut_ptr())), 0);
-        for (value, (id, scope, code, kind)) in values.iter().zip(wanted) {
-            assert_eq!(value.nvmlReturn, code, "field {id} of {scope}");
-            assert!(code != 0 || value.valueType == kind, "field {id} of {scope}");
-        }
-        // SAFETY: type 5 is the signed member.
-        assert_eq!(unsafe { values[3].value.siVal }, -8);
-    });
+    on_box(
+        "each_field_has_its_own_code_and_type",
+        &gpubox::scenario("eight-h100"),
+        FROZEN,
+        |nvml| {
+            let device = handle(nvml, 0);
+            let wanted = [
+                (83, 0, 0, 3),
+                (186, 0, 0, 1),
+                (186, 1, 3, 0),
+                (193, 0, 0, 5),
+                (138, 3, 0, 3),
+                (138, 40, 2, 0),
+                (91, 0, 0, 1),
+                (7, 0, 3, 0),
+                (11, 0, 0, 3),
+                (269, 0, 0, 3),
+                (251, 0, 3, 0),
+                (230, 0, 0, 1),
+                (9999, 0, 3, 0),
+            ];
+            // SAFETY: plain numbers.
+            let mut values = wanted.map(|_| unsafe { zeroed::<nvmlFieldValue_t>() });
+            for (value, (id, scope, ..)) in values.iter_mut().zip(wanted) {
+                (value.fieldId, value.scopeId) = (id, scope);
+            }
+            let count = i32::try_from(wanted.len()).unwrap();
+            assert_eq!(ask!(nvml.nvmlDeviceGetFieldValues(device, count, values.as_mut_ptr())), 0);
+            for (value, (id, scope, code, kind)) in values.iter().zip(wanted) {
+                assert_eq!(value.nvmlReturn, code, "field {id} of {scope}");
+                assert!(code != 0 || value.valueType == kind, "field {id} of {scope}");
+            }
+            // SAFETY: type 5 is the signed member.
+            assert_eq!(unsafe { values[3].value.siVal }, -8);
+        },
+    );
 }
 
 #[test]
@@ -158,24 +179,29 @@ fn gpm_touches_only_the_metrics_asked_for() {
 
 #[test]
 fn mig_takes_the_parents_utilisation_away() {
-    on_box("mig_takes_the_parents_utilisation_away", &gpubox::scenario("mig-h200"), FROZEN, |nvml| {
-        let (device, mut child) = (handle(nvml, 0), null_mut());
-        // SAFETY: plain numbers.
-        let mut busy: nvmlUtilization_t = unsafe { zeroed() };
-        assert_eq!(ask!(nvml.nvmlDeviceGetUtilizationRates(device, &mut busy)), 3);
-        assert_eq!(ask!(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, 2, &mut child)), 6);
-        assert_eq!(ask!(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, 3, &mut child)), 0);
-        let mut id = 0;
-        assert_eq!(ask!(nvml.nvmlDeviceGetGpuInstanceId(child, &mut id)), 0);
-        assert_eq!(id, 9);
-        let mut row = [[0_u64; 3]; 4];
-        let mut count = 4;
-        let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
-        // SAFETY: 24-byte rows, as many as the count says.
-        assert_eq!(unsafe { list(device, &mut count, row.as_mut_ptr().cast()) }, 0);
-        assert_eq!(count, 2);
-        assert_eq!(row[0][2] as u32, 1, "the GPU instance of the first tenant");
-    });
+    on_box(
+        "mig_takes_the_parents_utilisation_away",
+        &gpubox::scenario("mig-h200"),
+        FROZEN,
+        |nvml| {
+            let (device, mut child) = (handle(nvml, 0), null_mut());
+            // SAFETY: plain numbers.
+            let mut busy: nvmlUtilization_t = unsafe { zeroed() };
+            assert_eq!(ask!(nvml.nvmlDeviceGetUtilizationRates(device, &mut busy)), 3);
+            assert_eq!(ask!(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, 2, &mut child)), 6);
+            assert_eq!(ask!(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, 3, &mut child)), 0);
+            let mut id = 0;
+            assert_eq!(ask!(nvml.nvmlDeviceGetGpuInstanceId(child, &mut id)), 0);
+            assert_eq!(id, 9);
+            let mut row = [[0_u64; 3]; 4];
+            let mut count = 4;
+            let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
+            // SAFETY: 24-byte rows, as many as the count says.
+            assert_eq!(unsafe { list(device, &mut count, row.as_mut_ptr().cast()) }, 0);
+            assert_eq!(count, 2);
+            assert_eq!(row[0][2] as u32, 1, "the GPU instance of the first tenant");
+        },
+    );
 }
 
 #[test]
@@ -186,7 +212,8 @@ fn unified_memory_answers_not_supported_but_lists_processes() {
         let mut memory = nvmlMemory_t { total: 0, free: 0, used: 0 };
         assert_eq!(ask!(nvml.nvmlDeviceGetMemoryInfo(device, &mut memory)), 3);
         let mut count = 0;
-        let code = ask!(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &mut count, null_mut()));
+        let code =
+            ask!(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &mut count, null_mut()));
         assert_eq!((code, count), (7, 1));
     });
 }
