@@ -40,7 +40,7 @@ impl Counter {
             (6, true),
         ];
         Some(match id {
-            3..=6 => Self { uncorrected: id % 2 == 0, aggregate: id >= 5, location: None },
+            3..=6 => Self { uncorrected: id.is_multiple_of(2), aggregate: id >= 5, location: None },
             7..=28 => {
                 let (location, uncorrected) = LOCATIONS[(id as usize - 7) % 11];
                 Self { uncorrected, aggregate: id >= 18, location: Some(location) }
