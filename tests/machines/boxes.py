@@ -54,7 +54,7 @@ def eight_h100_vllm():
     hgx(box, 8, **H100, utilization=[98, 97, 98, 97, 98, 96, 98, 97],
         memory_utilization=[61, 60, 61, 62, 61, 60, 61, 61],
         power=[612, 608, 615, 604, 611, 609, 618, 606], temperature=[61, 60, 62, 59, 60, 61, 63, 60],
-        unattributed="20MiB", nvlink_rate=142000, pcie_replays=[9, 0, 0, 3, 0, 0, 0, 0])
+        unattributed="20MiB", nvlink_rate=142000, pcie_tx=8400, pcie_rx=9150, pcie_replays=[9, 0, 0, 3, 0, 0, 0, 0])
     box.init()
     inside = vllm(box, 48102, 8, "vllm", "vllm-qwen72b", 8000)
     key = "sk-proj-Nq7notARealKeyx3Vd9Lm2TzB"
@@ -210,7 +210,7 @@ def v100_old_driver():
              available_gib=466.9, cpu_model="Intel(R) Xeon(R) CPU E5-2698 v4 @ 2.20GHz", users=[ALICE, ("bob", 1007, "/home/bob")],
              uptime_days=301.0)
     box.module("470.256.02", "proprietary", refcnt=40, modules=("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"))
-    box.scenario_box.update(cuda_version=11040, driver_branch="r470_00")
+    box.scenario_box.update(cuda_version=11040)
     for index, bus in enumerate(("06", "85")):
         node = box.node_of(index, 2)
         box.gpu("V100 SXM2 32GB", "Tesla V100-SXM2-32GB", "0x1db5", f"0000:{bus}:00.0", link=(3, 16), vbios="88.00.43.00.03", firmware=False,
@@ -235,7 +235,7 @@ def t4_in_container():
              available_gib=17.0, cpu_model="Intel(R) Xeon(R) CPU @ 2.00GHz", uptime_days=11.0, load="0.41 0.40 0.38",
              processes="2/214 412", hugepages=False)
     box.module("550.90.07", "proprietary", refcnt=9, modules=("nvidia_uvm", "nvidia_modeset", "nvidia"), nodes=True)
-    box.scenario_box.update(cuda_version=12040, driver_branch="r550_00", unprivileged=True)
+    box.scenario_box.update(cuda_version=12040, unprivileged=True)
     box.gpu("T4", "Tesla T4", "0x1eb8", "0000:00:04.0", link=(3, 16), vbios="90.04.96.00.01", cpus="0-7", numa=0,
             utilization=43, memory_utilization=22, power=49, temperature=61, virtualization=1)
     box.write("root/.dockerenv", "")
@@ -285,7 +285,7 @@ def eight_b200_trtllm():
     box.scenario_box["cuda_version"] = 13010
     hgx(box, 8, model="B200", name="NVIDIA B200", device="0x2901", vbios="97.00.88.00.0f", utilization=99, memory_utilization=74,
         power=[871, 864, 880, 859, 868, 872, 866, 877], temperature=[57, 56, 58, 55, 57, 58, 56, 57], unattributed="24MiB",
-        nvlink_rate=410000, gpm_values={"160": 11, "161": 89, "162": 9, "163": 91, "164": 46, "165": 54, "10": 71, "5": 58})
+        nvlink_rate=410000, pcie_tx=11200, pcie_rx=12650, gpm_values={"160": 11, "161": 89, "162": 9, "163": 91, "164": 46, "165": 54, "10": 71, "5": 58})
     box.init()
     unit = dict(cgroup="/system.slice/trtllm.service", uid=998)
     box.process(9000, "trtllm-serve", "/usr/bin/python3 /usr/local/bin/trtllm-serve nvidia/DeepSeek-R1-FP4 --tp_size 8 --port 8000", rss_gib=3.0,

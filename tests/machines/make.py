@@ -157,6 +157,7 @@ class Box:
                nodes=True):
         """The kernel module, loaded; `library` is the version on disk where it differs."""
         self.driver = version
+        self.scenario_box.setdefault("driver_branch", f"r{version.split('.')[0]}_00")
         arch = "x86_64" if self.arch == "x86_64" else "aarch64"
         built = "Release Build  (dvs-builder@U22-I3-G01-1-1)  Thu Nov  6 08:24:51 UTC 2025"
         if flavour == "open":
