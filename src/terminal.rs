@@ -4,8 +4,9 @@ use std::io::{BufWriter, Stdout, Write as _, stdout};
 
 use anyhow::Context as _;
 use crossterm::clipboard::CopyToClipboard;
-use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use crossterm::event::DisableMouseCapture;
 use crossterm::execute;
+use crossterm::style::Print;
 use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, SetTitle, disable_raw_mode, enable_raw_mode,
 };
@@ -17,6 +18,9 @@ pub(crate) struct Screen {
     mouse: bool,
 }
 
+/// Mouse reports for clicks and the wheel alone. The library's own set also asks for every motion,
+/// which over SSH is a stream of events that nobody looks at.
+const CLICKS_AND_WHEEL: &str = "\x1b[?1000h\x1b[?1006h";
 /// A frame is written in one go.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -40,9 +44,12 @@ impl Screen {
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen, SetTitle("infertop"))?;
         if self.mouse {
-            execute!(stdout(), EnableMouseCapture)?;
+            execute!(stdout(), Print(CLICKS_AND_WHEEL))?;
         }
-        self.terminal.clear()
+        // Clears and draws anew. `clear` would ask the terminal for its cursor and wait seconds for
+        // one that does not answer.
+        let area = self.terminal.size()?.into();
+        self.terminal.resize(area)
     }
 
     /// Gives the terminal back, stops this process as Ctrl-Z does, and takes it again afterwards.

@@ -101,10 +101,11 @@ pub(crate) fn read(ask: &Ask, id: u32, scope: u32) -> Answer<Value> {
         3..=28 => Counter::of_field(id)
             .map_or(Err(NOT_SUPPORTED), |counter| ecc::count(ask, counter).map(Value::U64)),
         29..=31 | 92 | 93 => when(spec.retired_pages, Value::U32(0)),
-        32..=36 | 39..=43 | 46..=50 | 53..=57 => {
-            // Links 0 to 4 of the older error counters, by kind.
-            let link = (id - 32) % 7;
-            when(link < spec.nvlink.links && !blackwell, Value::U64(ask.nvlink_errors(link)))
+        32..=37 | 39..=44 | 46..=51 | 53..=58 => {
+            // Links 0 to 5 of the older error counters: flit CRC, data CRC, replay, recovery.
+            let (link, replayed) = ((id - 32) % 7, matches!((id - 32) / 7, 0 | 2));
+            let errors = if replayed { ask.nvlink_errors(link) } else { 0 };
+            when(link < spec.nvlink.links && !blackwell, Value::U64(errors))
         }
         38 | 45 | 52 | 59 | 160 => {
             link(ask, ALL)?;
