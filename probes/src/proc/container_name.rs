@@ -31,10 +31,10 @@ impl ContainerNames {
         id: &str,
         now_ms: u64,
     ) -> Reading<String> {
-        if let Some((at, name)) = self.names.get(id) {
-            if name.value().is_some() || now_ms.saturating_sub(*at) < AGAIN_MS {
-                return name.clone();
-            }
+        if let Some((at, name)) = self.names.get(id)
+            && (name.value().is_some() || now_ms.saturating_sub(*at) < AGAIN_MS)
+        {
+            return name.clone();
         }
         let name = read_name(machine, runtime, id);
         self.names.retain(|_, (at, _)| now_ms.saturating_sub(*at) < 100 * AGAIN_MS);
@@ -70,8 +70,8 @@ fn read_log_link(machine: &Machine, id: &str) -> Reading<String> {
         Ok(entries) => entries,
         Err(error) => return Reading::Absent(Absence::from_io(&error)),
     };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let found = names.filter_map(|name| parse_log_name(&name.to_string_lossy(), id)).next();
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    let found = names.find_map(|name| parse_log_name(&name.to_string_lossy(), id));
     found.map_or(Reading::UNSUPPORTED, Reading::Value)
 }
 

@@ -3,7 +3,7 @@
 //! Each descriptor is a link; its target is the only way to tell what it is, so the cost is one call
 //! a descriptor. A zombie whose threads live on has an empty folder while the threads keep the files,
 //! and with them the GPU memory: there the threads' own folders are asked. Needs the process's uid or
-//! CAP_SYS_PTRACE. Where the host's root is mounted elsewhere, targets may carry that prefix.
+//! `CAP_SYS_PTRACE`. Where the host's root is mounted elsewhere, targets may carry that prefix.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};

@@ -74,13 +74,14 @@ fn redact_argument(argument: &str, before: &str) -> (String, bool) {
         let kept = argument.len() - value.len();
         return (format!("{}{REDACTED}", &argument[..kept]), true);
     }
-    if matches!(before, "-u" | "--user" | "--proxy-user" | "--basic") {
-        if let Some((user, password)) = argument.split_once(':') {
-            let numbers = password.bytes().all(|b| b.is_ascii_digit());
-            if !password.starts_with("//") && !(numbers && user.bytes().all(|b| b.is_ascii_digit()))
-            {
-                return (format!("{user}:{REDACTED}"), true);
-            }
+    if matches!(before, "-u" | "--user" | "--proxy-user" | "--basic")
+        && let Some((user, password)) = argument.split_once(':')
+    {
+        // `1000:1000` is a user and a group, `http://…` an address.
+        let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        let ids = number(user) && number(password);
+        if !ids && !password.starts_with("//") {
+            return (format!("{user}:{REDACTED}"), true);
         }
     }
     redact_words(argument, before)

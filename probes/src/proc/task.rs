@@ -98,6 +98,12 @@ impl Task {
         openat(&self.dir, name, FOLDER, Mode::empty()).map_err(|errno| self.absence(errno))
     }
 
+    /// How many descriptors it has, from Linux 6.2 on; before that and elsewhere 0.
+    pub(crate) fn descriptor_count(&self) -> u64 {
+        let stat = rustix::fs::statat(&self.dir, "fd", rustix::fs::AtFlags::empty());
+        stat.ok().and_then(|stat| u64::try_from(stat.st_size).ok()).unwrap_or(0)
+    }
+
     /// What one of its links points to.
     pub(crate) fn link(&self, name: &str) -> Result<String, Absence> {
         link(&self.dir, name)
@@ -195,4 +201,44 @@ impl std::fmt::Write for Name {
 pub(crate) fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Fake, FakeBox};
+    use super::*;
+
+    #[test]
+    fn a_process_that_ends_while_it_is_read_is_gone_and_a_missing_file_unsupported() {
+        let fake = FakeBox::new();
+        fake.process(&Fake::default());
+        let root = ProcRoot::open(&fake.machine()).unwrap();
+        let task = root.task(100).unwrap();
+        let mut buffer = Vec::new();
+        task.read("status", 4096, &mut buffer).unwrap();
+        assert_eq!(task.read("loginuid", 4096, &mut buffer), Err(Absence::Unsupported));
+        fake.remove("proc/100");
+        // Another one with its number is not mistaken for it.
+        fake.process(&Fake { start: 9_000, ..Fake::default() });
+        assert_eq!(task.read("status", 4096, &mut buffer), Err(Absence::Gone));
+        assert_eq!(task.open_folder("fd").err(), Some(Absence::Gone));
+        assert_eq!(root.task(101).err(), Some(Absence::Gone));
+    }
+
+    #[test]
+    fn a_file_is_read_whole_or_cut_at_its_limit() {
+        let fake = FakeBox::new();
+        fake.put("proc/long", &[b'x'; 100_000]);
+        let root = ProcRoot::open(&fake.machine()).unwrap();
+        let mut buffer = Vec::new();
+        root.read("long", 1 << 20, &mut buffer).unwrap();
+        assert_eq!(buffer.len(), 100_000);
+        root.read("long", 5_000, &mut buffer).unwrap();
+        assert_eq!(buffer.len(), 5_000);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_a_terminal() {
+        assert_eq!(clean(b"a\x1b[2J\n\xff\x07"), "a\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}");
+    }
 }

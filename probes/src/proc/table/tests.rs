@@ -13,7 +13,9 @@ fn settle(table: &mut ProcessTable, now_ms: &mut u64, gpus: &[Gpu]) -> Vec<Proce
         let rows = table.tick(*now_ms, gpus);
         let here = |row: &&Process| row.exists.value().is_some();
         let waits = |row: &Process| {
-            row.libraries == Reading::default() || row.command == Reading::default()
+            row.libraries == Reading::default()
+                || row.command == Reading::default()
+                || row.listening_ports == Reading::default()
         };
         if !rows.iter().filter(here).any(waits) {
             return rows;
@@ -67,6 +69,33 @@ fn a_pid_that_nobody_knows_stays_as_a_row() {
     assert_eq!(rows[0].exists, Reading::Absent(Absence::Gone));
     assert_eq!(rows[0].gpu_bytes(), 7);
     assert!(table.tick(2_000, &[gpu(0, &[])]).is_empty());
+}
+
+#[test]
+fn where_processes_are_hidden_a_strange_pid_may_be_one_of_them() {
+    let fake = FakeBox::new();
+    fake.remove("proc/1");
+    fake.remove("proc/2");
+    let rows = ProcessTable::new(fake.machine()).tick(1_000, &[gpu(0, &[(4711, 7)])]);
+    let why = rows[0].exists.absence().unwrap().to_string();
+    assert!(why.contains("hides other users' processes"), "{why}");
+}
+
+#[test]
+fn a_zombie_keeps_the_command_line_that_it_had() {
+    let fake = FakeBox::new();
+    fake.process(&Fake::default());
+    let mut table = ProcessTable::new(fake.machine());
+    let mut now = 1_000;
+    let gpus = [gpu(0, &[(100, 7)])];
+    settle(&mut table, &mut now, &gpus);
+    fake.process(&Fake { state: 'Z', ..Fake::default() });
+    fake.put("proc/100/cmdline", b"");
+    for _ in 0..20 {
+        now += 10_000;
+        let rows = table.tick(now, &gpus);
+        assert_eq!(rows[0].command.text(), "vllm serve m --api-key [redacted]");
+    }
 }
 
 #[test]
@@ -185,7 +214,7 @@ fn a_process_that_opens_a_gpu_later_is_found_within_the_round() {
     assert!(found.is_some());
     // In haste it takes a sixth of that.
     fake.link(160, "fd/3", "/dev/nvidiactl");
-    table.hurry(70_000);
+    table.hurry();
     let found = (71..84).find(|second| table.tick(second * 1000, &gpus).len() > 1);
     assert!(found.is_some());
 }
@@ -246,7 +275,7 @@ fn most_memory_comes_first_then_the_lower_number() {
 fn garbage_in_every_file_costs_readings_and_no_rows() {
     let fake = FakeBox::new();
     fake.process(&Fake { comm: b"\xff\xfe) (\n", ..Fake::default() });
-    let garbage: Vec<u8> = (0..2000_u32).map(|n| (n.wrapping_mul(197) % 256) as u8).collect();
+    let garbage: Vec<u8> = (0..2000_u32).map(|n| n.wrapping_mul(197).to_le_bytes()[0]).collect();
     for name in ["status", "cgroup", "cmdline", "maps", "wchan", "net/tcp"] {
         fake.put(&format!("proc/100/{name}"), &garbage);
     }
