@@ -24,7 +24,7 @@ use super::stat::{parse_boot_time, parse_stat};
 pub use super::sweep::Coverage;
 use super::sweep::Sweep;
 use super::task::ProcRoot;
-use super::tracked::{Sources, Tracked};
+use super::tracked::{Sources, Tracked, never_seen};
 use super::users::Users;
 use super::uses::{join_uses, open_uses, stale_uses};
 use super::{GpuUse, Process};
@@ -383,13 +383,13 @@ impl ProcessTable {
                 tracked.into_gone(Absence::Gone, now_ms)
             });
             // Only one that was never seen here can live elsewhere.
-            let never_seen = process.start_ticks.value().is_none();
-            let exists = match sources.view.unseen() {
-                Some(what) if never_seen => Reading::Absent(Absence::Failed { what: what.into() }),
-                _ => process.exists,
+            let process = match sources.view.unseen() {
+                _ if process.start_ticks.value().is_some() => process,
+                Some(what) => never_seen(process, &Absence::Failed { what: what.into() }),
+                None => never_seen(process, &Absence::Gone),
             };
             let read = Stamp { at_ms: now_ms, took_us: 0 };
-            self.gone.insert(pid, Process { read, exists, gpus, ..process });
+            self.gone.insert(pid, Process { read, gpus, ..process });
         }
     }
 

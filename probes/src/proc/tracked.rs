@@ -290,6 +290,24 @@ impl Tracked {
     }
 }
 
+/// One that was never here: whatever is not known of it, is not for this one reason.
+pub(crate) fn never_seen(mut process: Process, why: &Absence) -> Process {
+    macro_rules! all_for_that_reason {
+        ($($field:ident)*) => {$(
+            if process.$field.value().is_none() {
+                process.$field = Reading::Absent(why.clone());
+            }
+        )*};
+    }
+    all_for_that_reason!(
+        exists parent user uid comm command secret_exposed state wchan start_ticks started_at_ms
+        cpu_seconds_total cpu_ratio rss_bytes pinned_bytes locked_bytes swap_bytes threads
+        namespace_pids cgroup container container_name pod unit slurm_job engine listening_ports
+        device_files device_maps libraries
+    );
+    process
+}
+
 /// The kernel writes `0` for a process that runs and for one that we may not look at.
 fn read_wchan(task: &Task, buffer: &mut Vec<u8>) -> Reading<String> {
     match task.read("wchan", 256, buffer) {

@@ -79,6 +79,9 @@ fn shapes_are_known_without_a_name() {
 
 #[test]
 fn what_people_need_to_see_stays() {
+    let server = "Xorg|vt2|-auth|/run/user/1000/gdm/Xauthority|-nolisten|tcp";
+    check(server, server);
+    check("x|-auth|Zq9secret", "x|-auth|[redacted]");
     for command in [
         "vllm|serve|meta-llama/Llama-3.1-8B-Instruct|--max-num-batched-tokens|8192|--tokenizer|x",
         "vllm|serve|m|--revision|0123456789abcdef0123456789abcdef01234567",

@@ -129,8 +129,16 @@ fn inside_a_container_a_strange_pid_may_live_elsewhere() {
         let rows = table.tick(now, &gpus);
         assert_eq!(rows.len(), 2);
         for pid in [4711, 37] {
-            let why = find(&rows, pid).exists.absence().unwrap().to_string();
-            assert!(why.contains("runs elsewhere"), "{why}");
+            let row = find(&rows, pid);
+            let reasons = [
+                row.exists.absence(),
+                row.user.absence(),
+                row.rss_bytes.absence(),
+                row.command.absence(),
+            ];
+            for why in reasons.map(|why| why.unwrap().to_string()) {
+                assert!(why.contains("runs elsewhere"), "{why}");
+            }
         }
         assert_eq!(find(&rows, 37).comm.text(), "");
     }
