@@ -90,11 +90,6 @@ impl Slot {
         }
     }
 
-    /// Fills in what is known of a GPU that does not tell it itself.
-    pub(crate) fn set_identity(&self, fill: impl FnOnce(&mut Gpu)) {
-        fill(&mut self.state().gpus[0]);
-    }
-
     pub(crate) fn set_handle(&self, handle: usize) {
         self.state().handle = Some(handle);
     }

@@ -30,6 +30,7 @@ pub(super) fn module_absence(error: &std::io::Error) -> Absence {
     }
 }
 
+/// Version of the loaded kernel module; `NoDriver` where none is loaded.
 pub fn read_module_version(machine: &Machine) -> Reading<String> {
     match read_line(&machine.sys("module/nvidia/version")) {
         Ok(version) if !version.is_empty() => version.into(),

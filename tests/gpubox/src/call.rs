@@ -41,6 +41,20 @@ pub enum Verdict {
     Lie(f64),
     /// With this code.
     Fail(u32),
+    /// With a list that tells too small a length, by so many rows.
+    Understate(u32),
+}
+
+impl Verdict {
+    /// The value to give in place of the true one.
+    pub fn lie(self) -> Option<f64> {
+        if let Self::Lie(lie) = self { Some(lie) } else { None }
+    }
+
+    /// By how many rows to understate a list.
+    pub fn understated(self) -> u32 {
+        if let Self::Understate(rows) = self { rows } else { 0 }
+    }
 }
 
 impl Symbol {
@@ -105,6 +119,8 @@ impl Symbol {
                     verdict = Verdict::Fail(code);
                 } else if let Some(value) = &armed.fault.value {
                     verdict = Verdict::Lie(value.at(t));
+                } else if armed.fault.grow > 0 {
+                    verdict = Verdict::Understate(armed.fault.grow);
                 }
             }
         }
@@ -132,7 +148,7 @@ impl Symbol {
 /// process.
 fn hang() -> ! {
     loop {
-        std::thread::sleep(Duration::from_secs(3600));
+        std::thread::sleep(Duration::from_hours(1));
     }
 }
 

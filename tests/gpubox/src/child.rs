@@ -1,9 +1,14 @@
 //! A box per test. The stand-ins read their environment once a process, so a test that needs a
 //! box runs itself again in a child with the box in the environment.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a child may take.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs `body` in a child process on a box. `name` is the test's own name (with its module path),
 /// `extra` more environment, such as `("GPUBOX_CLOCK", "frozen:5")`.
@@ -16,17 +21,37 @@ pub fn on_box(name: &str, scenario: &Path, extra: &[(&str, &str)], body: impl Fn
     }
     let state = fresh_state();
     let program = std::env::current_exe().unwrap_or_default();
-    let output = Command::new(program)
-        .args([name, "--exact", "--nocapture"])
-        .env("GPUBOX_TEST", name)
-        .env("GPUBOX_SCENARIO", scenario)
-        .env("GPUBOX_STATE", &state)
-        .envs(extra.iter().copied())
-        .output();
+    let said = state.join("output");
+    let run = || -> std::io::Result<Option<ExitStatus>> {
+        let output = File::create(&said)?;
+        let mut child = Command::new(program)
+            .args([name, "--exact", "--nocapture"])
+            .env("GPUBOX_TEST", name)
+            .env("GPUBOX_SCENARIO", scenario)
+            .env("GPUBOX_STATE", &state)
+            .envs(extra.iter().copied())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()?;
+        let begun = Instant::now();
+        // Boxes that hang are played here: a test that fell for it must still end.
+        while begun.elapsed() < PATIENCE {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Some(status));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.kill()?;
+        child.wait()?;
+        Ok(None)
+    };
+    let status = run().unwrap_or_else(|why| panic!("{name}: cannot run the child: {why}"));
+    let said = std::fs::read_to_string(said).unwrap_or_default();
     let _ = std::fs::remove_dir_all(&state);
-    let output = output.unwrap_or_else(|why| panic!("{name}: cannot start the child: {why}"));
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    match status {
+        None => panic!("{name}: no end after {} s\n{said}", PATIENCE.as_secs()),
+        Some(status) => assert!(status.success(), "{said}"),
+    }
     // A misspelt name would run no test and pass.
     assert!(!said.contains("running 0 tests"), "no test is called {name}");
 }

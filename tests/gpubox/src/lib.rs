@@ -23,7 +23,7 @@ pub mod spec;
 pub use call::{Symbol, Verdict};
 pub use child::{fresh_state, on_box, written};
 pub use holders::{Holder, Holders, start_time};
-pub use libraries::{cuda_library, nvml_library, scenario, without_symbols};
+pub use libraries::{cuda_library, nvml_library, nvml_library_for, scenario, without_symbols};
 pub use machine::{BusId, Gpu, Machine, PidLines, Process, models};
 pub use mapped::Mapped;
 pub use readings::{Now, ProcessRow};

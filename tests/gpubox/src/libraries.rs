@@ -19,6 +19,25 @@ pub fn cuda_library() -> PathBuf {
     library("gpubox-cuda", "libgpubox_cuda.so", &["libcuda.so.1", "libcuda.so"])
 }
 
+/// The NVML stand-in as a scenario wants it: without the symbols that its faults call `missing`.
+///
+/// # Panics
+/// When the scenario cannot be read, or the library was not built or lacks such a symbol.
+pub fn nvml_library_for(scenario: &Path) -> PathBuf {
+    let text = std::fs::read_to_string(scenario)
+        .unwrap_or_else(|why| panic!("cannot read {}: {why}", scenario.display()));
+    let machine =
+        crate::Machine::parse(&text).unwrap_or_else(|why| panic!("{}: {why}", scenario.display()));
+    let missing: Vec<&str> = machine
+        .faults
+        .iter()
+        .filter(|fault| fault.missing)
+        .map(|fault| fault.symbol.as_str())
+        .collect();
+    let library = nvml_library();
+    if missing.is_empty() { library } else { without_symbols(&library, &missing) }
+}
+
 /// A scenario of this directory, by name.
 pub fn scenario(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name).with_extension("toml")

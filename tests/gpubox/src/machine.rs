@@ -129,7 +129,8 @@ impl Process {
         // One look at /proc per 200 ms: 64 processes must not cost the caller 64 stats a call.
         if now_ms - self.checked_ms.load(Ordering::Relaxed) >= 200 {
             self.checked_ms.store(now_ms, Ordering::Relaxed);
-            let dead = !Path::new("/proc").join(pid.to_string()).exists();
+            // A zombie still has its directory, but the driver has taken its memory back.
+            let dead = crate::start_time(pid).is_none();
             if dead && !self.dead.swap(dead, Ordering::Relaxed) {
                 self.gone_since_ms.store(now_ms, Ordering::Relaxed);
             }

@@ -58,6 +58,9 @@ impl Mapped {
     }
 
     /// Writes at most `limit` bytes of a name into a slot just claimed.
+    ///
+    /// # Panics
+    /// When they would not fit: offsets are this crate's own.
     pub fn write_bytes(&self, offset: usize, bytes: &[u8], limit: usize) {
         let bytes = &bytes[..bytes.len().min(limit)];
         assert!(offset + bytes.len() <= self.len, "bytes outside the mapping");

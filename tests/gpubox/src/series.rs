@@ -1,5 +1,5 @@
 //! A value over time, as a scenario writes it: a number, or a table with one of `step`, `ramp`,
-//! `saw`, `sine`. Every shape also has its exact integral, because counters (energy, NVLink
+//! `saw`, `sine`. Every shape also has its exact integral, because counters (energy, `NVLink`
 //! bytes) must agree with the rates they count and must never run backwards.
 
 use std::f64::consts::TAU;
@@ -183,6 +183,7 @@ impl<'de> Deserialize<'de> for Series {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "figures are read, not computed")]
 mod tests {
     use super::*;
 

@@ -48,6 +48,8 @@ pub struct Host {
     pub unprivileged: bool,
     /// Confidential computing.
     pub confidential_compute: bool,
+    /// Bytes of a `_v3` process row: 24, or 32 as early R535 drivers had it for a while.
+    pub process_row_bytes: u32,
     /// Makes the identities of two boxes differ.
     pub seed: u64,
     /// Sockets the GPUs are spread over.
@@ -66,6 +68,7 @@ impl Default for Host {
             init_code: Series::Constant(0.0),
             unprivileged: false,
             confidential_compute: false,
+            process_row_bytes: 24,
             seed: 0,
             numa_nodes: 2,
             cpus: 128,
@@ -74,6 +77,7 @@ impl Default for Host {
 }
 
 /// `[[gpu]]` after its model's row was laid under it.
+#[allow(clippy::struct_excessive_bools, reason = "facts of a product, independent of each other")]
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gpu {
@@ -458,6 +462,13 @@ pub struct Fault {
     /// Never answer.
     #[serde(default)]
     pub hang: bool,
+    /// The symbol cannot be resolved. Only for exact names, and only for a library that
+    /// `gpubox::nvml_library_for` made: a loaded library cannot hide what it exports.
+    #[serde(default)]
+    pub missing: bool,
+    /// A list tells a length too small by so many, as if that many came before the next call.
+    #[serde(default)]
+    pub grow: u32,
     /// Answer success with this value, out of range or `"nan"` or `"max"`.
     pub value: Option<Series>,
 }

@@ -1,5 +1,8 @@
 //! Every scenario of this directory is read, and so is the example in the README.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::float_cmp, reason = "figures are read, not computed")]
+
 use gpubox::Machine;
 
 #[test]

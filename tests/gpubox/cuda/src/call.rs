@@ -60,7 +60,7 @@ pub(crate) fn framed(
     let begun = site.is_traced().then(Instant::now);
     let code = match symbol.enter(site, gpu) {
         Verdict::Fail(code) => code,
-        Verdict::Honest | Verdict::Lie(_) => match catch_unwind(AssertUnwindSafe(|| body(site))) {
+        _ => match catch_unwind(AssertUnwindSafe(|| body(site))) {
             Ok(Ok(())) => 0,
             Ok(Err(Failure(code))) => code,
             Err(_) => UNKNOWN.0,

@@ -32,7 +32,7 @@ unsafe impl Send for Allocation {}
 impl Allocation {
     fn new(context: u64, gpu: usize, size: u64) -> Option<Self> {
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice.
-        let base = unsafe {
+        let mapped = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
                 size as usize,
@@ -40,7 +40,7 @@ impl Allocation {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         };
-        Some(Self { context, gpu, size, base: NonNull::new(base.ok()?.cast())? })
+        Some(Self { context, gpu, size, base: NonNull::new(mapped.ok()?.cast())? })
     }
 }
 
@@ -62,23 +62,23 @@ pub(crate) fn host(tables: &Tables, address: u64, length: usize) -> Answer<*mut 
     Ok(allocation.base.as_ptr().wrapping_add(offset as usize))
 }
 
-fn allocate(site: &'static Site, out: *mut u64, size: usize) -> Answer {
-    if size == 0 {
+fn allocate(site: &'static Site, out: *mut u64, bytes: usize) -> Answer {
+    if bytes == 0 {
         return Err(INVALID_VALUE);
     }
     let mut held = tables()?;
     let tables = held.get();
     let (context, gpu) = current(tables)?;
-    if memory_info(site, gpu)?.1 < size as u64 {
+    if memory_info(site, gpu)?.1 < bytes as u64 {
         return Err(OUT_OF_MEMORY);
     }
-    let allocation = Allocation::new(context, gpu, size as u64).ok_or(OUT_OF_MEMORY)?;
+    let allocation = Allocation::new(context, gpu, bytes as u64).ok_or(OUT_OF_MEMORY)?;
     // A gap after each, so that running over the end is found.
-    let span = (size as u64).next_multiple_of(2 << 20) + (2 << 20);
+    let span = (bytes as u64).next_multiple_of(2 << 20) + (2 << 20);
     let address = NEXT.fetch_add(span, Ordering::Relaxed);
     put(out, address)?;
     tables.allocations.insert(address, allocation);
-    tables.charge(gpu, size as u64, false);
+    tables.charge(gpu, bytes as u64, false);
     tables.publish(site, gpu);
     Ok(())
 }
@@ -167,7 +167,7 @@ fn pinned(out: *mut *mut c_void, size: usize) -> Answer {
     let base = NonNull::new(base).ok_or(OUT_OF_MEMORY)?;
     // SAFETY: the first 64 bytes, aligned to 64, are ours; the caller gets what follows.
     let memory = unsafe {
-        base.as_ptr().cast::<usize>().write(size);
+        base.as_ptr().cast::<usize>().write_unaligned(size);
         base.as_ptr().add(64)
     };
     put(out, memory.cast())
@@ -206,7 +206,7 @@ exports! {
         // SAFETY: CUDA's contract: what `pinned` gave out, once; its size stands 64 bytes before.
         unsafe {
             let base = memory.cast::<u8>().sub(64);
-            let size = base.cast::<usize>().read();
+            let size = base.cast::<usize>().read_unaligned();
             let layout = std::alloc::Layout::from_size_align(size + 64, 64).or(Err(INVALID_VALUE))?;
             std::alloc::dealloc(base, layout);
         }

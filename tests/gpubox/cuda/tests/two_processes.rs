@@ -1,5 +1,8 @@
 //! One process allocates through the CUDA stand-in, this one looks through the NVML stand-in.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::print_stdout, reason = "the child answers on its standard output")]
+
 use std::ffi::c_int;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

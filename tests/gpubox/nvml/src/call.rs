@@ -30,6 +30,8 @@ pub(crate) struct Call {
 pub(crate) struct Ask {
     now: Now,
     pub(crate) lie: Option<f64>,
+    /// By how many rows a list tells too small a length: those that "come" before the next call.
+    pub(crate) understated: u32,
 }
 
 impl Deref for Ask {
@@ -182,7 +184,7 @@ fn guarded(body: impl FnOnce() -> Answer) -> u32 {
 fn framed(
     symbol: &'static Symbol,
     gpu: Option<usize>,
-    body: impl FnOnce(&'static Site, Option<f64>) -> Answer,
+    body: impl FnOnce(&'static Site, Verdict) -> Answer,
 ) -> u32 {
     let Some(site) = gpubox::site() else {
         return UNKNOWN.0;
@@ -190,8 +192,7 @@ fn framed(
     let begun = site.is_traced().then(Instant::now);
     let code = match symbol.enter(site, gpu) {
         Verdict::Fail(code) => code,
-        Verdict::Honest => guarded(|| body(site, None)),
-        Verdict::Lie(lie) => guarded(|| body(site, Some(lie))),
+        verdict => guarded(|| body(site, verdict)),
     };
     symbol.leave(site, gpu, begun, code);
     code
@@ -199,15 +200,28 @@ fn framed(
 
 /// A call that works without initialisation.
 pub(crate) fn library_call(symbol: &'static Symbol, body: impl FnOnce(&Call) -> Answer) -> u32 {
-    framed(symbol, None, |site, lie| body(&Call { site, t: site.seconds(), lie }))
+    framed(symbol, None, |site, verdict| {
+        body(&Call { site, t: site.seconds(), lie: verdict.lie() })
+    })
 }
 
 /// A call that needs an initialised library.
 pub(crate) fn system_call(symbol: &'static Symbol, body: impl FnOnce(&Call) -> Answer) -> u32 {
-    framed(symbol, None, |site, lie| {
+    lookup_call(symbol, |_| None, body)
+}
+
+/// A handle lookup: a call about the GPU it looks for, since the driver opens that GPU. A sick one
+/// hangs the lookup too.
+pub(crate) fn lookup_call(
+    symbol: &'static Symbol,
+    find: impl FnOnce(&'static Site) -> Option<usize>,
+    body: impl FnOnce(&Call) -> Answer,
+) -> u32 {
+    let gpu = gpubox::site().and_then(find);
+    framed(symbol, gpu, |site, verdict| {
         let t = site.seconds();
         session::check(site, t)?;
-        body(&Call { site, t, lie })
+        body(&Call { site, t, lie: verdict.lie() })
     })
 }
 
@@ -263,10 +277,10 @@ pub(crate) fn device_call(
     body: impl FnOnce(&Ask) -> Answer,
 ) -> u32 {
     let gpu = Handle::read(device).map(|handle| handle.gpu);
-    framed(symbol, gpu, |site, lie| {
+    framed(symbol, gpu, |site, verdict| {
         let now = find(site, device, site.seconds())?;
         supported(instances || now.mig.is_none())?;
-        body(&Ask { now, lie })
+        body(&Ask { now, lie: verdict.lie(), understated: verdict.understated() })
     })
 }
 
@@ -288,6 +302,17 @@ macro_rules! system_calls {
         extern "C" fn $name($($arg: $kind),*) -> u32 {
             static SYMBOL: gpubox::Symbol = gpubox::Symbol::new(stringify!($name));
             $crate::call::system_call(&SYMBOL, |$call| $body)
+        }
+    )*};
+}
+
+/// Exports handle lookups: `fn name(call, arg: type, …) about (find) { answer }`.
+macro_rules! lookup_calls {
+    ($(fn $name:ident($call:ident $(, $arg:ident: $kind:ty)* $(,)?) about ($find:expr) $body:block)*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($arg: $kind),*) -> u32 {
+            static SYMBOL: gpubox::Symbol = gpubox::Symbol::new(stringify!($name));
+            $crate::call::lookup_call(&SYMBOL, $find, |$call| $body)
         }
     )*};
 }

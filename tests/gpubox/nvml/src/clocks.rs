@@ -57,7 +57,7 @@ device_calls! {
         put_list(count, clocks, &[ask.gpu.spec.clocks.memory])
     }
     fn nvmlDeviceGetSupportedGraphicsClocks(ask, _memory: u32, count: *mut u32, clocks: *mut u32) {
-        let steps: Vec<u32> = (0..)
+        let steps: Vec<u32> = (0..1000)
             .map(|step| ask.gpu.spec.clocks.graphics.saturating_sub(step * 15))
             .take_while(|clock| *clock > 0 && *clock >= ask.gpu.spec.clocks.idle)
             .collect();

@@ -9,6 +9,14 @@ use nvml_wrapper_sys::bindings::{
 use crate::call::{Ask, edit, put, put_list, supported, versioned};
 use crate::codes::{Answer, INVALID_ARGUMENT, NO_PERMISSION, NOT_SUPPORTED};
 
+/// `nvmlUnrepairableMemory_v1_t`, newer than the bindings.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct UnrepairableMemory {
+    version: u32,
+    unrepairable: u32,
+}
+
 /// Whether the part has ECC and it is on.
 pub(crate) fn has(ask: &Ask) -> bool {
     ask.gpu.spec.ecc.unwrap_or(ask.gpu.spec.datacenter)
@@ -40,7 +48,7 @@ impl Counter {
             (6, true),
         ];
         Some(match id {
-            3..=6 => Self { uncorrected: id % 2 == 0, aggregate: id >= 5, location: None },
+            3..=6 => Self { uncorrected: id.is_multiple_of(2), aggregate: id >= 5, location: None },
             7..=28 => {
                 let (location, uncorrected) = LOCATIONS[(id as usize - 7) % 11];
                 Self { uncorrected, aggregate: id >= 18, location: Some(location) }
@@ -181,5 +189,11 @@ device_calls! {
             status.bChannelRepairPending = 0;
             status.bTpcRepairPending = 0;
         })
+    }
+    fn nvmlDeviceGetUnrepairableMemoryFlag_v1(ask, flag: *mut UnrepairableMemory) {
+        versioned(flag, 1)?;
+        supported(ask.gpu.spec.datacenter && ask.gpu.spec.architecture >= 9)?;
+        let failed = ask.value(ask.gpu.spec.remap_failed.as_ref()) as u32;
+        edit(flag, |flag| flag.unrepairable = failed)
     }
 }

@@ -71,8 +71,8 @@ fn when(has: bool, value: Value) -> Answer<Value> {
 }
 
 /// Nanoseconds of a clock reason.
-fn reason(ask: &Ask, bit: u64) -> Answer<Value> {
-    Ok(Value::U64(ask.reason_nanoseconds(bit)))
+fn reason(ask: &Ask, bit: u64) -> Value {
+    Value::U64(ask.reason_nanoseconds(bit))
 }
 
 fn milliwatts(watts: f64) -> Value {
@@ -89,6 +89,8 @@ fn t_limit(ask: &Ask, degrees: i32) -> Answer<Value> {
 }
 
 /// The field's value as the product and the moment have it.
+#[allow(clippy::too_many_lines, reason = "one row a field, in order of their numbers")]
+#[allow(clippy::match_same_arms, reason = "rows are kept in order of their numbers")]
 pub(crate) fn read(ask: &Ask, id: u32, scope: u32) -> Answer<Value> {
     let spec = &ask.gpu.spec;
     let renumbered = renumbered(ask.site.machine.driver_version(ask.t));
@@ -99,21 +101,22 @@ pub(crate) fn read(ask: &Ask, id: u32, scope: u32) -> Answer<Value> {
         3..=28 => Counter::of_field(id)
             .map_or(Err(NOT_SUPPORTED), |counter| ecc::count(ask, counter).map(Value::U64)),
         29..=31 | 92 | 93 => when(spec.retired_pages, Value::U32(0)),
-        32..=36 | 39..=43 | 46..=50 | 53..=57 => {
-            // Links 0 to 4 of the older error counters, by kind.
-            let link = (id - 32) % 7;
-            when(link < spec.nvlink.links && !blackwell, Value::U64(ask.nvlink_errors(link)))
+        32..=37 | 39..=44 | 46..=51 | 53..=58 => {
+            // Links 0 to 5 of the older error counters: flit CRC, data CRC, replay, recovery.
+            let (link, replayed) = ((id - 32) % 7, matches!((id - 32) / 7, 0 | 2));
+            let errors = if replayed { ask.nvlink_errors(link) } else { 0 };
+            when(link < spec.nvlink.links && !blackwell, Value::U64(errors))
         }
         38 | 45 | 52 | 59 | 160 => {
             link(ask, ALL)?;
             let first = (0..spec.nvlink.links).map(|link| ask.nvlink_errors(link)).sum();
             when(!blackwell, Value::U64(if matches!(id, 38 | 52) { first } else { 0 }))
         }
-        74 => reason(ask, 0x4),
-        75 => reason(ask, 0x20 | 0x40),
-        76 => reason(ask, 0x10),
+        74 => Ok(reason(ask, 0x4)),
+        75 => Ok(reason(ask, 0x20 | 0x40)),
+        76 => Ok(reason(ask, 0x10)),
         77 | 79..=81 => Ok(Value::U64(0)),
-        78 => reason(ask, 0x1),
+        78 => Ok(reason(ask, 0x1)),
         82 => when(spec.memory_temperature, Value::U32(ask.memory_temperature() as u32)),
         83 | 191 => when(spec.architecture >= 5, Value::U64((ask.energy() * 1000.0) as u64)),
         91 => when(spec.nvlink.links > 0, Value::U32(spec.nvlink.links)),
@@ -123,7 +126,7 @@ pub(crate) fn read(ask: &Ask, id: u32, scope: u32) -> Answer<Value> {
             let kib = ask.nvlink_kib(link(ask, scope)?);
             // Raw counts what the protocol adds.
             let overhead = if id >= 140 { 1.12 } else { 1.0 };
-            let direction = if id % 2 == 0 { 1.0 } else { 0.98 };
+            let direction = if id.is_multiple_of(2) { 1.0 } else { 0.98 };
             when(!blackwell, Value::U64((kib * overhead * direction) as u64))
         }
         142..=145 => {
@@ -192,8 +195,8 @@ pub(crate) fn read(ask: &Ask, id: u32, scope: u32) -> Answer<Value> {
             spec.datacenter && renumbered_action(ask),
             Value::U32(ask.value(spec.recovery_action.as_ref()) as u32),
         ),
-        251..=253 if !renumbered => slowdown(ask, id - 251),
-        269..=271 if renumbered => slowdown(ask, id - 269),
+        251..=253 if !renumbered => Ok(slowdown(ask, id - 251)),
+        269..=271 if renumbered => Ok(slowdown(ask, id - 269)),
         254 | 255 if !renumbered => Ok(Value::U64(0)),
         272 | 273 if renumbered => Ok(Value::U64(0)),
         274 => when(spec.datacenter && spec.architecture >= 9, Value::U32(100)),
@@ -208,7 +211,7 @@ fn renumbered_action(ask: &Ask) -> bool {
 }
 
 /// Software thermal, hardware thermal, hardware power brake.
-fn slowdown(ask: &Ask, which: u32) -> Answer<Value> {
+fn slowdown(ask: &Ask, which: u32) -> Value {
     reason(ask, [0x20, 0x40, 0x80][which as usize % 3])
 }
 
@@ -233,6 +236,10 @@ device_calls! {
         for position in 0..count as usize {
             let at = element(values, position);
             let wanted = get(at)?;
+            // A flaw of the real library: with ECC switched off it leaves these untouched.
+            if ask.gpu.spec.ecc == Some(false) && (1..=31).contains(&wanted.fieldId) {
+                continue;
+            }
             let answer = answer(ask, wanted.fieldId, wanted.scopeId);
             edit(at, |field| {
                 field.timestamp = stamp as i64;

@@ -51,6 +51,7 @@ fn take(ask: &Ask, now: Now, sample: nvmlGpmSample_t) -> Answer {
 }
 
 /// A metric's average between two instants.
+#[allow(clippy::match_same_arms, reason = "rows are kept in order of their numbers")]
 fn metric(older: &Now, newer: &Now, id: u32) -> Answer<f64> {
     let middle = Now { t: f64::midpoint(older.t, newer.t), ..*newer };
     if let Some(series) = newer.gpu.gpm_values.get(&id) {

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use gpubox::{BusId, Gpu};
+use gpubox::{BusId, Gpu, Site};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlPdi_v1_t, nvmlPlatformInfo_v1_t,
     nvmlPlatformInfo_v2_t, nvmlUUID_v1_t,
@@ -22,27 +22,36 @@ fn hand_out(call: &Call, gpu: &Gpu, mig: Option<usize>, device: *mut nvmlDevice_
     put(device, Handle::make(gpu.index, mig))
 }
 
+/// Which GPU a UUID means, and which of its instances.
+fn of_uuid(site: &'static Site, uuid: &str) -> Option<(usize, Option<usize>)> {
+    site.machine.gpus.iter().find_map(|gpu| {
+        if gpu.uuid == uuid {
+            return Some((gpu.index, None));
+        }
+        let slot = gpu.mig_uuids.iter().position(|instance| instance == uuid)?;
+        Some((gpu.index, Some(slot)))
+    })
+}
+
+fn of_bus(site: &'static Site, text: *const c_char) -> Option<usize> {
+    let wanted = BusId::parse(&get_text(text).ok()?)?;
+    site.machine.gpus.iter().position(|gpu| gpu.bus == wanted)
+}
+
 fn by_index(call: &Call, index: u32, device: *mut nvmlDevice_t) -> Answer {
     let gpu = call.site.machine.gpus.get(index as usize).ok_or(INVALID_ARGUMENT)?;
     hand_out(call, gpu, None, device)
 }
 
 fn by_uuid(call: &Call, uuid: &str, device: *mut nvmlDevice_t) -> Answer {
-    for gpu in &call.site.machine.gpus {
-        if gpu.uuid == uuid {
-            return hand_out(call, gpu, None, device);
-        }
-        if let Some(slot) = gpu.mig_uuids.iter().position(|instance| instance == uuid) {
-            return hand_out(call, gpu, Some(slot), device);
-        }
-    }
-    Err(NOT_FOUND)
+    let (index, mig) = of_uuid(call.site, uuid).ok_or(NOT_FOUND)?;
+    hand_out(call, &call.site.machine.gpus[index], mig, device)
 }
 
 fn by_bus(call: &Call, text: *const c_char, device: *mut nvmlDevice_t) -> Answer {
-    let wanted = BusId::parse(&get_text(text)?).ok_or(INVALID_ARGUMENT)?;
-    let gpu = call.site.machine.gpus.iter().find(|gpu| gpu.bus == wanted).ok_or(NOT_FOUND)?;
-    hand_out(call, gpu, None, device)
+    BusId::parse(&get_text(text)?).ok_or(INVALID_ARGUMENT)?;
+    let index = of_bus(call.site, text).ok_or(NOT_FOUND)?;
+    hand_out(call, &call.site.machine.gpus[index], None, device)
 }
 
 /// What `nvmlDeviceGetPciInfo` says of a GPU.
@@ -68,16 +77,19 @@ system_calls! {
         put(count, call.lie.map_or(call.site.machine.gpus.len() as u32, |lie| lie as u32))
     }
     fn nvmlDeviceGetCount(call, count: *mut u32) { put(count, call.site.machine.gpus.len() as u32) }
-    fn nvmlDeviceGetHandleByIndex_v2(call, index: u32, device: *mut nvmlDevice_t) {
+}
+
+lookup_calls! {
+    fn nvmlDeviceGetHandleByIndex_v2(call, index: u32, device: *mut nvmlDevice_t) about (|_| Some(index as usize)) {
         by_index(call, index, device)
     }
-    fn nvmlDeviceGetHandleByIndex(call, index: u32, device: *mut nvmlDevice_t) {
+    fn nvmlDeviceGetHandleByIndex(call, index: u32, device: *mut nvmlDevice_t) about (|_| Some(index as usize)) {
         by_index(call, index, device)
     }
-    fn nvmlDeviceGetHandleByUUID(call, uuid: *const c_char, device: *mut nvmlDevice_t) {
+    fn nvmlDeviceGetHandleByUUID(call, uuid: *const c_char, device: *mut nvmlDevice_t) about (|site| Some(of_uuid(site, &get_text(uuid).ok()?)?.0)) {
         by_uuid(call, &get_text(uuid)?, device)
     }
-    fn nvmlDeviceGetHandleByUUIDV(call, uuid: *mut nvmlUUID_v1_t, device: *mut nvmlDevice_t) {
+    fn nvmlDeviceGetHandleByUUIDV(call, uuid: *mut nvmlUUID_v1_t, device: *mut nvmlDevice_t) about (|_| None) {
         versioned(uuid, 1)?;
         let given = get(uuid)?;
         // Type 1 is text, type 2 the sixteen bytes.
@@ -90,16 +102,16 @@ system_calls! {
             text.iter().map(|c| c.cast_unsigned()).take_while(|c| *c != 0).collect();
         by_uuid(call, &String::from_utf8_lossy(&text), device)
     }
-    fn nvmlDeviceGetHandleBySerial(call, serial: *const c_char, device: *mut nvmlDevice_t) {
+    fn nvmlDeviceGetHandleBySerial(call, serial: *const c_char, device: *mut nvmlDevice_t) about (|_| None) {
         let wanted = get_text(serial)?;
         let mut gpus = call.site.machine.gpus.iter();
         let gpu = gpus.find(|gpu| gpu.serial.as_ref() == Some(&wanted)).ok_or(NOT_FOUND)?;
         hand_out(call, gpu, None, device)
     }
-    fn nvmlDeviceGetHandleByPciBusId_v2(call, bus: *const c_char, device: *mut nvmlDevice_t) {
+    fn nvmlDeviceGetHandleByPciBusId_v2(call, bus: *const c_char, device: *mut nvmlDevice_t) about (|site| of_bus(site, bus)) {
         by_bus(call, bus, device)
     }
-    fn nvmlDeviceGetHandleByPciBusId(call, bus: *const c_char, device: *mut nvmlDevice_t) {
+    fn nvmlDeviceGetHandleByPciBusId(call, bus: *const c_char, device: *mut nvmlDevice_t) about (|site| of_bus(site, bus)) {
         by_bus(call, bus, device)
     }
 }

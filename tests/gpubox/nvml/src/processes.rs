@@ -15,9 +15,44 @@ const NONE: u32 = u32::MAX;
 fn rows(ask: &Ask, kind: Kind) -> Vec<ProcessRow> {
     let mut rows = ask.processes(kind);
     if let Some(lie) = ask.lie {
-        rows.iter_mut().for_each(|row| row.bytes = lie as u64);
+        for row in &mut rows {
+            row.bytes = lie as u64;
+        }
     }
     rows
+}
+
+/// Tells the length as a probe, too small when a fault says so; lists that fit are whole.
+fn answer<T: Copy>(ask: &Ask, count: *mut u32, out: *mut T, items: &[T]) -> Answer {
+    let room = get(count)?;
+    let answer = put_list(count, out, items);
+    if answer == Err(INSUFFICIENT_SIZE) && ask.understated > 0 {
+        let told = (items.len() as u32).saturating_sub(ask.understated);
+        put(count, told.max(room))?;
+    }
+    answer
+}
+
+/// The struct early R535 drivers shipped under the name v3, with protected bytes at the end.
+fn swollen(ask: &Ask, kind: Kind, count: *mut u32, out: *mut nvmlProcessInfo_v2_t) -> Answer {
+    let items: Vec<_> = rows(ask, kind)
+        .into_iter()
+        .map(|row| nvmlProcessDetail_v1_t {
+            pid: row.pid,
+            usedGpuMemory: row.bytes,
+            gpuInstanceId: NONE,
+            computeInstanceId: NONE,
+            usedGpuCcProtectedMemory: 0,
+        })
+        .collect();
+    put_list(count, out.cast::<nvmlProcessDetail_v1_t>(), &items)
+}
+
+fn newest(ask: &Ask, kind: Kind, count: *mut u32, out: *mut nvmlProcessInfo_v2_t) -> Answer {
+    if ask.site.machine.host.process_row_bytes == 32 {
+        return swollen(ask, kind, count, out);
+    }
+    newer(ask, kind, count, out)
 }
 
 fn newer(ask: &Ask, kind: Kind, count: *mut u32, out: *mut nvmlProcessInfo_v2_t) -> Answer {
@@ -31,7 +66,7 @@ fn newer(ask: &Ask, kind: Kind, count: *mut u32, out: *mut nvmlProcessInfo_v2_t)
             computeInstanceId: row.instance.map_or(NONE, |(_, ci)| ci),
         })
         .collect();
-    put_list(count, out, &items)
+    answer(ask, count, out, &items)
 }
 
 fn oldest(ask: &Ask, kind: Kind, count: *mut u32, out: *mut nvmlProcessInfo_v1_t) -> Answer {
@@ -44,7 +79,7 @@ fn oldest(ask: &Ask, kind: Kind, count: *mut u32, out: *mut nvmlProcessInfo_v1_t
 
 instance_calls! {
     fn nvmlDeviceGetComputeRunningProcesses_v3(ask, count: *mut u32, out: *mut nvmlProcessInfo_v2_t) {
-        newer(ask, Kind::Compute, count, out)
+        newest(ask, Kind::Compute, count, out)
     }
     fn nvmlDeviceGetComputeRunningProcesses_v2(ask, count: *mut u32, out: *mut nvmlProcessInfo_v2_t) {
         newer(ask, Kind::Compute, count, out)
@@ -53,7 +88,7 @@ instance_calls! {
         oldest(ask, Kind::Compute, count, out)
     }
     fn nvmlDeviceGetGraphicsRunningProcesses_v3(ask, count: *mut u32, out: *mut nvmlProcessInfo_v2_t) {
-        newer(ask, Kind::Graphics, count, out)
+        newest(ask, Kind::Graphics, count, out)
     }
     fn nvmlDeviceGetGraphicsRunningProcesses_v2(ask, count: *mut u32, out: *mut nvmlProcessInfo_v2_t) {
         newer(ask, Kind::Graphics, count, out)
@@ -62,7 +97,7 @@ instance_calls! {
         oldest(ask, Kind::Graphics, count, out)
     }
     fn nvmlDeviceGetMPSComputeRunningProcesses_v3(ask, count: *mut u32, out: *mut nvmlProcessInfo_v2_t) {
-        newer(ask, Kind::Mps, count, out)
+        newest(ask, Kind::Mps, count, out)
     }
     fn nvmlDeviceGetMPSComputeRunningProcesses_v2(ask, count: *mut u32, out: *mut nvmlProcessInfo_v2_t) {
         newer(ask, Kind::Mps, count, out)

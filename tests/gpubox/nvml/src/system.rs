@@ -19,12 +19,9 @@ library_calls! {
     fn nvmlSystemGetNVMLVersion(call, version: *mut c_char, length: u32) {
         let machine = &call.site.machine;
         let driver = machine.driver_version(call.t);
-        match &machine.host.nvml_version {
-            Some(given) => put_text(version, length, given),
-            None => {
-                let api = machine.host.cuda_version / 1000;
-                put_text(version, length, &format!("{api}.{driver}"))
-            }
+        if let Some(given) = &machine.host.nvml_version { put_text(version, length, given) } else {
+            let api = machine.host.cuda_version / 1000;
+            put_text(version, length, &format!("{api}.{driver}"))
         }
     }
     fn nvmlSystemGetCudaDriverVersion(call, version: *mut c_int) { cuda_version(call, version) }
@@ -47,12 +44,9 @@ system_calls! {
         let machine = &call.site.machine;
         let lines = &call.site.pid_lines;
         let mut named = machine.processes.iter();
-        match named.find(|process| process.pid(call.t, lines) == Some(pid)) {
-            Some(process) => put_text(name, length, process.spec.name.as_deref().unwrap_or("python3")),
-            None => {
-                let real = std::fs::read_link(format!("/proc/{pid}/exe")).or(Err(NOT_FOUND))?;
-                put_text(name, length, &real.to_string_lossy())
-            }
+        if let Some(process) = named.find(|process| process.pid(call.t, lines) == Some(pid)) { put_text(name, length, process.spec.name.as_deref().unwrap_or("python3")) } else {
+            let real = std::fs::read_link(format!("/proc/{pid}/exe")).or(Err(NOT_FOUND))?;
+            put_text(name, length, &real.to_string_lossy())
         }
     }
     fn nvmlSystemGetConfComputeSettings(call, out: *mut nvmlSystemConfComputeSettings_v1_t) {

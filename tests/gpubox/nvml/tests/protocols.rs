@@ -1,5 +1,9 @@
 //! The manners of the C interface: versions, lists, buffers, handles, per-value codes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::borrow_as_ptr, reason = "out parameters of a C interface")]
+#![allow(clippy::cast_possible_truncation, reason = "words are taken apart")]
+
 use std::mem::zeroed;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -269,5 +273,109 @@ fn a_lying_driver_is_played() {
         assert_eq!(value, u32::MAX);
         let codes = [0; 4].map(|_| ask!(nvml.nvmlDeviceGetTemperature(device, 0, &mut value)));
         assert_eq!(codes, [0, 0, 15, 15]);
+    });
+}
+
+#[test]
+fn a_list_may_grow_between_two_calls() {
+    let scenario = gpubox::written(
+        "grow",
+        "[[gpu]]\nmodel = 'L40S'\n\
+         [[process]]\ngpu = 0\nper_gpu = 1\npid = 10\nbytes = 1\n\
+         [[process]]\ngpu = 0\nper_gpu = 1\npid = 11\nbytes = 1\n\
+         [[process]]\ngpu = 0\nper_gpu = 1\npid = 12\nbytes = 'unavailable'\n\
+         [[fault]]\nsymbol = 'nvmlDeviceGetComputeRunningProcesses_v3'\ngrow = 1\n",
+    );
+    on_box("a_list_may_grow_between_two_calls", &scenario, &[], |nvml| {
+        let (device, mut count, mut rows) = (handle(nvml, 0), 0, [[0_u64; 3]; 3]);
+        let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
+        let mut told = Vec::new();
+        for _ in 0..2 {
+            // SAFETY: 24-byte rows, at most as many as there are.
+            let code = unsafe { list(device, &mut count, rows.as_mut_ptr().cast()) };
+            told.push((code, count));
+        }
+        assert_eq!(told, [(7, 2), (7, 2)]);
+        count = 3;
+        // SAFETY: as above.
+        assert_eq!(unsafe { list(device, &mut count, rows.as_mut_ptr().cast()) }, 0);
+        assert_eq!(rows[2][1], u64::MAX);
+    });
+}
+
+#[test]
+fn early_r535_rows_are_longer() {
+    let scenario = gpubox::written(
+        "r535",
+        "[box]\nprocess_row_bytes = 32\n[[gpu]]\nmodel = 'L4'\n\
+         [[process]]\ngpu = 0\npid = 10\nbytes = 5\n[[process]]\ngpu = 0\npid = 11\nbytes = 6\n\
+         [[fault]]\nsymbol = 'nvmlDeviceGetRunningProcessDetailList'\nmissing = true\n",
+    );
+    on_box("early_r535_rows_are_longer", &scenario, &[], |nvml| {
+        let (device, mut count, mut rows) = (handle(nvml, 0), 2, [[0_u64; 4]; 2]);
+        let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
+        // SAFETY: 32-byte rows, as this driver writes them.
+        assert_eq!(unsafe { list(device, &mut count, rows.as_mut_ptr().cast()) }, 0);
+        assert_eq!((rows[1][0] as u32, rows[1][1]), (11, 6));
+        let library =
+            gpubox::nvml_library_for(Path::new(&std::env::var("GPUBOX_SCENARIO").unwrap()));
+        // SAFETY: a stand-in runs nothing when it is loaded.
+        let older = unsafe { NvmlLib::new(&library) }.unwrap();
+        assert!(older.nvmlDeviceGetRunningProcessDetailList.is_err());
+        assert!(older.nvmlDeviceGetConfComputeMemSizeInfo.is_ok());
+        let _ = std::fs::remove_dir_all(library.parent().unwrap());
+    });
+}
+
+#[test]
+fn pids_come_from_a_file_and_go_with_their_processes() {
+    let scenario = gpubox::written(
+        "pids",
+        "[[gpu]]\nmodel = 'H200'\ncount = 2\n\
+         [[process]]\ngpu = 'all'\nper_gpu = 2\npid_file = 'pids'\nbytes = '1GiB'\n",
+    );
+    on_box("pids_come_from_a_file_and_go_with_their_processes", &scenario, &[], |nvml| {
+        let pids = |gpu| {
+            let (mut count, mut rows) = (4, [[0_u64; 3]; 4]);
+            let list = nvml.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().unwrap();
+            // SAFETY: 24-byte rows, as many as the count says.
+            assert_eq!(unsafe { list(handle(nvml, gpu), &mut count, rows.as_mut_ptr().cast()) }, 0);
+            rows[..count as usize].iter().map(|row| row[0] as u32).collect::<Vec<_>>()
+        };
+        assert!(pids(0).is_empty());
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let us = std::process::id();
+        let state = std::env::var("GPUBOX_STATE").unwrap();
+        let lines = format!("{us}\n{}\n{us}\n", sleeper.id());
+        std::fs::write(Path::new(&state).join("pids"), lines).unwrap();
+        assert_eq!(pids(0), [us, sleeper.id()]);
+        assert_eq!(pids(1), [us]);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        let begun = Instant::now();
+        while pids(0) != [us] {
+            assert!(begun.elapsed() < Duration::from_secs(5));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+}
+
+#[test]
+fn looking_up_a_hanging_gpu_hangs_too() {
+    let scenario = gpubox::written(
+        "lookup",
+        "[[gpu]]\nmodel = 'L4'\ncount = 2\n[[fault]]\nsymbol = '*'\ngpu = 1\nhang = true\n",
+    );
+    on_box("looking_up_a_hanging_gpu_hangs_too", &scenario, &[], |nvml| {
+        let address = std::ptr::from_ref(nvml) as usize;
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            // SAFETY: the library outlives the wait below; the thread ends with the process.
+            let nvml = unsafe { &*(address as *const NvmlLib) };
+            handle(nvml, 1);
+            let _ = sender.send(());
+        });
+        assert!(receiver.recv_timeout(Duration::from_millis(200)).is_err());
+        handle(nvml, 0);
     });
 }
