@@ -7,6 +7,8 @@
 
 mod diagnose;
 mod files;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod library;
 mod nodes;
 mod probe;

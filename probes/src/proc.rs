@@ -10,6 +10,8 @@ mod cmdline;
 mod container_name;
 mod engine;
 mod fds;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod maps;
 mod namespace;
 pub mod redact;
