@@ -69,7 +69,9 @@ impl Sampler {
 
     /// The next frame.
     pub fn next(&self) -> Frame {
-        self.frames.recv_timeout(Duration::from_secs(5) * patience()).expect("the sampler is silent")
+        self.frames
+            .recv_timeout(Duration::from_secs(5) * patience())
+            .expect("the sampler is silent")
     }
 
     /// The first frame from now on that is as wanted, and how many frames went by before it.
