@@ -54,6 +54,13 @@ impl ProcRoot {
         })
     }
 
+    /// `PID/stat` kept open: reading it again costs half of opening it again. Such a file stays with
+    /// its process, and answers "no such process" when that has ended and another has its number.
+    pub(crate) fn open_stat(&self, pid: u32) -> Option<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        openat(&self.dir, Name::new(pid, "/stat").as_str(), flags, Mode::empty()).ok()
+    }
+
     /// `PID/stat` in one open, for the part that is read every tick.
     pub(crate) fn read_stat(&self, pid: u32, into: &mut Vec<u8>) -> Result<(), Absence> {
         let name = Name::new(pid, "/stat");
@@ -130,6 +137,13 @@ fn folder(at: &OwnedFd, name: &str) -> Result<OwnedFd, Absence> {
 fn link(at: &OwnedFd, name: &str) -> Result<String, Absence> {
     let target = rustix::fs::readlinkat(at, name, Vec::new()).map_err(absence)?;
     Ok(target.to_string_lossy().into_owned())
+}
+
+/// Reads a file of [`ProcRoot::open_stat`] once more; false if its process is gone.
+pub(crate) fn reread(file: &OwnedFd, into: &mut Vec<u8>) -> bool {
+    into.clear();
+    into.reserve(CHUNK_BYTES);
+    rustix::io::pread(file, rustix::buffer::spare_capacity(into), 0).is_ok_and(|length| length > 0)
 }
 
 /// A reason from an error number.
