@@ -109,14 +109,6 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// A rule over the whole width.
-    pub(crate) fn rule(&mut self, y: u16) {
-        let (glyph, style) = (self.theme.glyphs().rule, self.theme.faint());
-        for x in 0..self.area.width {
-            self.glyph(x, y, glyph, style);
-        }
-    }
-
     /// Marks a row as the selected one; foregrounds that warn stay.
     pub(crate) fn select(&mut self, y: u16) {
         let Some(row) = self.screen_row(y) else { return };
@@ -228,6 +220,6 @@ mod tests {
         canvas.right(0, 5, 900, "x", Style::new());
         canvas.glyph(40, 40, 'x', Style::new());
         canvas.select(3);
-        canvas.part(50, 50, 5, 5).rule(0);
+        canvas.part(50, 50, 5, 5).glyph(0, 0, 'x', Style::new());
     }
 }

@@ -87,6 +87,11 @@ impl Dialog {
         Self { kind, scroll: Scroll::default() }
     }
 
+    /// Whether it waits for text.
+    pub(crate) fn takes_text(&self) -> bool {
+        matches!(self.kind, Kind::End { .. })
+    }
+
     /// Scrolls by one line.
     pub(crate) fn scroll(&mut self, command: Command) {
         self.scroll.command(command);
@@ -95,6 +100,18 @@ impl Dialog {
     /// Takes a press.
     pub(crate) fn key(&mut self, event: KeyEvent, view: &View) -> Closing {
         if let Kind::End { process, input, signal } = &mut self.kind {
+            let page = match event.code {
+                KeyCode::Up => Some(Command::Up),
+                KeyCode::Down => Some(Command::Down),
+                KeyCode::PageUp => Some(Command::PageUp),
+                KeyCode::PageDown => Some(Command::PageDown),
+                _ => None,
+            };
+            // On a low terminal the question is longer than the window; what is typed must be seen.
+            self.scroll.command(page.unwrap_or(Command::Last));
+            if page.is_some() {
+                return Closing::Stay;
+            }
             return end::key(event, view, *process, input, signal);
         }
         match keys::command(event, &[Command::Copy]) {
@@ -122,11 +139,12 @@ impl Dialog {
                 (finding_lines(view, *at, &mut lines), "esc closes   ↑↓ scroll   y copies")
             }
             Kind::End { process, input, signal } => {
-                end::lines(view, *process, input, *signal, &mut lines);
-                ("end a process".into(), end::FOOT)
+                let possible = end::lines(view, *process, input, *signal, &mut lines);
+                ("end a process".into(), if possible { end::FOOT } else { "esc leaves" })
             }
         };
-        let width = canvas.width().min(78);
+        // Next to no room beside it would only leave torn letters.
+        let width = if canvas.width() < 88 { canvas.width() } else { 80 };
         let inner = width.saturating_sub(4);
         let rows: Vec<(u16, String, Role)> =
             lines.0.iter().flat_map(|line| flow(line, inner)).collect();
@@ -229,7 +247,7 @@ fn finding_lines(view: &View, at: usize, lines: &mut Lines) -> String {
     };
     let since = match finding.since_ms {
         0 => "not known".into(),
-        at => probes::units::moment(at, view.now_ms, view.utc_offset_seconds),
+        at => probes::units::moment(at, view.at_ms(), view.utc_offset_seconds),
     };
     let head = format!("{}  {}", words::severity(finding.severity), words::subject(finding));
     lines.put(0, Role::Alarm(finding.severity), head);

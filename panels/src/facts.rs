@@ -2,7 +2,10 @@
 //!
 //! A fact is a label and a value; one that is missing carries its reason beside the dash.
 
+use std::borrow::Cow;
+
 use crate::canvas::Canvas;
+use crate::text;
 use crate::value::{Known, Value};
 
 /// A block with a title.
@@ -21,8 +24,9 @@ struct Fact {
     value: Value,
 }
 
-/// Columns of a label.
-const LABEL: u16 = 20;
+/// Columns of the labels of a block.
+const LEAST_LABEL: u16 = 12;
+const MOST_LABEL: u16 = 22;
 /// Columns of a block, at least.
 const LEAST: u16 = 38;
 
@@ -59,9 +63,16 @@ impl Block {
         self.facts.is_empty()
     }
 
+    /// Columns of the labels: as many as the longest needs, within limits.
+    fn label(&self, width: u16) -> u16 {
+        let longest = self.facts.iter().map(|fact| text::width(&fact.label)).max().unwrap_or(0);
+        (longest + 2).clamp(LEAST_LABEL, MOST_LABEL).min(width * 11 / 20)
+    }
+
     fn rows(&self, width: u16) -> u16 {
-        let facts: u16 = self.facts.iter().map(|fact| fact.rows(width)).sum();
-        facts + 2
+        let room = width.saturating_sub(self.label(width));
+        let facts: usize = self.facts.iter().map(|fact| fact.lines(room).len()).sum();
+        u16::try_from(facts).unwrap_or(u16::MAX - 2) + 2
     }
 
     fn draw(&self, canvas: &mut Canvas, x: u16, y: u16, width: u16) {
@@ -69,26 +80,18 @@ impl Block {
         let end = canvas.text_in(x, y, width, &self.title, theme.heading());
         let room = (x + width).saturating_sub(end + 2);
         canvas.text_in(end + 2, y, room, &self.note, theme.dim());
+        let label = self.label(width);
+        let room = width.saturating_sub(label);
         let mut row = y + 1;
         for fact in &self.facts {
-            let label = LABEL.min(width / 2);
-            canvas.text_in(x, row, label - 1, &fact.label, theme.dim());
+            canvas.text_in(x, row, label.saturating_sub(1), &fact.label, theme.dim());
             let style = fact.value.style(theme, self.fresh);
-            let mut at = x + label;
             if let Some(severity) = fact.value.alarm {
-                canvas.glyph(at, row, theme.severity_glyph(severity), style);
-                at += 2;
+                let glyph = theme.severity_glyph(severity);
+                canvas.glyph((x + label).saturating_sub(2), row, glyph, style);
             }
-            let room = (x + width).saturating_sub(at);
-            if fact.value.known == Known::Yes {
-                for line in fact.lines(width) {
-                    canvas.text_in(at, row, room, &line, style);
-                    row += 1;
-                }
-            } else {
-                let end = canvas.text_in(at, row, room, &fact.value.text, style);
-                let room = (x + width).saturating_sub(end + 1);
-                canvas.text_in(end + 1, row, room, &fact.value.reason, theme.faint());
+            for line in fact.lines(room) {
+                canvas.text_in(x + label, row, room, &line, style);
                 row += 1;
             }
         }
@@ -96,19 +99,17 @@ impl Block {
 }
 
 impl Fact {
-    fn lines(&self, width: u16) -> Vec<String> {
-        let room = width.saturating_sub(LABEL.min(width / 2)).max(1);
-        if crate::text::width(&self.value.text) <= room {
-            return vec![crate::text::clean(&self.value.text).into_owned()];
+    /// The value in rows; one that is missing with its reason.
+    fn lines(&self, room: u16) -> Vec<String> {
+        let words = if self.value.known == Known::Yes {
+            Cow::Borrowed(self.value.text.as_str())
+        } else {
+            Cow::Owned(format!("{} {}", self.value.text, self.value.reason))
+        };
+        if text::width(&text::clean(&words)) <= room {
+            return vec![text::clean(&words).into_owned()];
         }
-        crate::text::wrap(&self.value.text, room)
-    }
-
-    fn rows(&self, width: u16) -> u16 {
-        if self.value.known != Known::Yes {
-            return 1;
-        }
-        u16::try_from(self.lines(width).len()).unwrap_or(u16::MAX)
+        text::wrap(&words, room)
     }
 }
 

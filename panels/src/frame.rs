@@ -40,8 +40,11 @@ pub(crate) fn header(canvas: &mut Canvas, view: &View, subject: &str) {
     let host = view.snapshot.host.name.value().map_or("?", String::as_str);
     end = canvas.text_in(end, 0, room.saturating_sub(end), host, theme.strong());
     if !subject.is_empty() {
-        end = canvas.text_in(end, 0, room.saturating_sub(end), " · ", theme.dim());
-        canvas.text_in(end, 0, room.saturating_sub(end), subject, theme.text());
+        let separator = if theme.is_ascii() { " - " } else { " · " };
+        end = canvas.text_in(end, 0, room.saturating_sub(end), separator, theme.dim());
+        let subject =
+            if theme.is_ascii() { subject.replace(" · ", " - ") } else { subject.into() };
+        canvas.text_in(end, 0, room.saturating_sub(end), &subject, theme.text());
     }
     for (words, alarm) in parts {
         let style = if alarm { theme.warning() } else { theme.dim() };
@@ -100,7 +103,7 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
         .filter(|key| is_fixed(key.chords[0].1))
         .map(|key| text::width(key.shown) + text::width(key.label) + 3)
         .sum();
-    let room = width.saturating_sub(fixed);
+    let room = width.saturating_sub(fixed + 1);
     if entry.answers.is_empty() || entry.name == PANELS[0].name || width >= 150 {
         for (at, other) in PANELS.iter().enumerate() {
             let digit = (at + 1).to_string();
@@ -134,7 +137,7 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
         canvas.text(next + 1, y, key.label, theme.dim());
         x = end + 2;
     }
-    x = room;
+    x = room + 1;
     for key in KEYS.iter().filter(|key| is_fixed(key.chords[0].1)) {
         let next = canvas.text(x, y, key.shown, theme.text());
         x = canvas.text(next + 1, y, key.label, theme.dim()) + 2;

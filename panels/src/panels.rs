@@ -58,14 +58,24 @@ pub(crate) struct Focus {
 }
 
 impl Focus {
-    /// The place of the GPU looked at: the one chosen, else the first.
+    /// The place of the GPU looked at: the one chosen, else the worst.
     pub(crate) fn gpu_place(&self, view: &View) -> Option<usize> {
         let gpus = &view.snapshot.gpus;
         let chosen = self
             .gpu
             .as_ref()
             .and_then(|key| gpus.iter().position(|gpu| crate::words::gpu_key(gpu) == *key));
-        chosen.or((!gpus.is_empty()).then_some(0))
+        // Nobody chose: the one in the worst trouble, else the first.
+        chosen.or_else(|| {
+            let mut worst = None;
+            for (at, gpu) in gpus.iter().enumerate() {
+                let severity = crate::words::gpu_severity(view, gpu);
+                if worst.is_none_or(|(_, known)| severity > known) {
+                    worst = Some((at, severity));
+                }
+            }
+            worst.map(|(at, _)| at)
+        })
     }
 
     /// Goes to the GPU before or after, around the ends.
@@ -125,12 +135,50 @@ pub(crate) trait Panel {
     }
 }
 
-/// Says at the lower right which rows of a long page are shown.
-fn position(canvas: &mut Canvas, scroll: &crate::list::Scroll, rows: u16) {
+/// Draws a long page from where it is scrolled to. When it does not fit, the last row says which
+/// rows are shown.
+fn paged(
+    canvas: &mut Canvas,
+    scroll: &mut crate::list::Scroll,
+    rows: u16,
+    draw: impl FnOnce(&mut Canvas),
+) {
+    let (width, height) = (canvas.width(), canvas.height());
+    let fits = rows <= height;
+    let shown = if fits { height } else { height.saturating_sub(1) };
+    let from = scroll.set(rows, shown);
+    let mut inside = canvas.part(1, 0, width.saturating_sub(1), shown);
+    draw(&mut inside.scrolled(from));
     if let Some(note) = scroll.note(rows) {
-        let note = format!(" {note} ");
-        let (x, y) = (canvas.width().saturating_sub(crate::text::width(&note)), canvas.height());
         let style = canvas.theme.dim();
-        canvas.text(x, y.saturating_sub(1), &note, style);
+        canvas.right(0, height.saturating_sub(1), width.saturating_sub(1), &note, style);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_panel_has_a_digit_a_name_of_its_own_and_explains_its_numbers() {
+        assert!(PANELS.len() <= 9, "a digit a panel");
+        for (at, entry) in PANELS.iter().enumerate() {
+            assert_eq!(place(entry.name), Some(at), "{} is there twice", entry.name);
+            assert!(entry.purpose.ends_with('.'), "{}", entry.name);
+            assert!(entry.explains.len() >= 4, "{} explains too little", entry.name);
+            for (name, words) in entry.explains {
+                assert!(words.ends_with('.') && words.len() > 15, "{}: {name}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_that_a_panel_answers_has_a_key() {
+        for entry in PANELS {
+            for command in entry.answers {
+                let has = |key: &crate::keys::Key| key.chords.iter().any(|(_, c)| c == command);
+                assert!(crate::keys::KEYS.iter().any(has), "{}: {command:?}", entry.name);
+            }
+        }
     }
 }

@@ -66,8 +66,6 @@ pub struct Glyphs {
     pub marker: char,
     /// A branch, the last branch and the trunk of a tree.
     pub tree: [&'static str; 3],
-    /// A horizontal rule.
-    pub rule: char,
     /// Sorted downwards, upwards.
     pub order: [char; 2],
 }
@@ -82,7 +80,6 @@ const UNICODE: Glyphs = Glyphs {
     severity: ['▲', '●', '·'],
     marker: '›',
     tree: ["├ ", "└ ", "│ "],
-    rule: '─',
     order: ['↓', '↑'],
 };
 
@@ -93,10 +90,9 @@ const ASCII: Glyphs = Glyphs {
     nobody: '?',
     free: '.',
     spark: ['_', '.', ',', '-', '=', '+', '*', '#'],
-    severity: ['!', '*', '-'],
+    severity: ['!', '*', '.'],
     marker: '>',
     tree: ["|-", "`-", "| "],
-    rule: '-',
     order: ['v', '^'],
 };
 
@@ -151,7 +147,7 @@ impl Theme {
         }
     }
 
-    /// Fourth grey: rules and empty parts of bars.
+    /// Fourth grey: empty parts of bars, lines of trees.
     pub fn faint(self) -> Style {
         match self.depth {
             Depth::None => Style::new().add_modifier(Modifier::DIM),

@@ -3,9 +3,12 @@
 //! It holds nothing but what the eye chose: panel, selection, open windows. What must be done in the
 //! world (quit, signal, copy) is returned, never done.
 
-use crossterm::event::{KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{
+    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use crate::canvas::Canvas;
 use crate::dialog::{Closing, Dialog};
@@ -145,6 +148,24 @@ impl Ui {
         }
     }
 
+    /// Takes a pasted text where text is typed; anywhere else a paste does nothing, since its letters
+    /// were not meant as keys.
+    pub fn paste(&mut self, words: &str, view: &View) -> Action {
+        for c in words.chars().filter(|c| !c.is_control()) {
+            let event = KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE);
+            match &mut self.dialog {
+                Some(dialog) if dialog.takes_text() => drop(dialog.key(event, view)),
+                Some(_) => return Action::None,
+                None => {
+                    if self.panels[self.current].typed(event).is_none() {
+                        return Action::None;
+                    }
+                }
+            }
+        }
+        Action::Redraw
+    }
+
     fn command(&mut self, command: Command, view: &View) -> Action {
         match self.panels[self.current].command(command, view, &mut self.focus) {
             Reply::Ignored => {}
@@ -238,9 +259,12 @@ impl Ui {
             self.tabs = frame::footer(&mut canvas, height - 1, entry);
             let notice = self.notice.as_ref().filter(|(_, until)| view.now_ms < *until);
             if let Some((words, _)) = notice {
-                line_above_footer(&mut canvas, height - 2, words, true);
+                line_above_footer(&mut canvas, height - 2, words, theme.strong());
+            } else if let Some(trouble) = &view.feed.trouble {
+                let words = format!("● nothing comes any more: {trouble}");
+                line_above_footer(&mut canvas, height - 2, &words, theme.warning());
             } else if let Some(words) = panel.reason(view) {
-                line_above_footer(&mut canvas, height - 2, &words, false);
+                line_above_footer(&mut canvas, height - 2, &words, theme.dim());
             }
             if let Some(dialog) = &mut self.dialog {
                 dialog.draw(view, &mut canvas);
@@ -253,7 +277,7 @@ impl Ui {
 }
 
 fn is_letter(event: KeyEvent) -> bool {
-    event.modifiers.is_empty() || event.modifiers == crossterm::event::KeyModifiers::SHIFT
+    event.modifiers.is_empty() || event.modifiers == KeyModifiers::SHIFT
 }
 
 fn interval(view: &View, command: Command) -> Action {
@@ -266,13 +290,11 @@ fn interval(view: &View, command: Command) -> Action {
     next.map_or(Action::None, |ms| Action::Interval { ms: *ms })
 }
 
-fn line_above_footer(canvas: &mut Canvas, y: u16, words: &str, strong: bool) {
-    let theme = canvas.theme;
+fn line_above_footer(canvas: &mut Canvas, y: u16, words: &str, style: Style) {
     let width = canvas.width();
     for x in 0..width {
-        canvas.glyph(x, y, ' ', theme.text().remove_modifier(ratatui::style::Modifier::all()));
+        canvas.glyph(x, y, ' ', Style::reset());
     }
-    let style = if strong { theme.strong() } else { theme.dim() };
     canvas.text_in(1, y, width.saturating_sub(2), words, style);
 }
 

@@ -23,6 +23,18 @@ pub struct View<'a> {
     pub utc_offset_seconds: i32,
 }
 
+impl View<'_> {
+    /// The moment that the picture is of, from which ages count: now, or when the snapshot was taken
+    /// where the picture is held or recorded.
+    pub fn at_ms(&self) -> u64 {
+        let still = self.feed.paused || self.feed.source == Source::Recording;
+        match self.snapshot.taken_at_ms {
+            taken if still && taken > 0 => taken,
+            _ => self.now_ms,
+        }
+    }
+}
+
 /// Where snapshots come from and how they arrive.
 #[derive(Clone, Debug, Default)]
 pub struct Feed {

@@ -1,11 +1,14 @@
 //! How things are called on every panel: who a process is, in what state, which GPUs, how bad.
 
+use std::fmt::Write;
+
 use probes::finding::{Finding, Severity, Subject};
 use probes::proc::Process;
 use probes::reading::{Absence, Reading};
 use probes::snapshot::{Gpu, Health, Snapshot, Stamp};
 use probes::units;
 
+use crate::value::Value;
 use crate::view::View;
 
 /// Names a process for good: pid and start.
@@ -39,32 +42,51 @@ pub(crate) fn is_gone(process: &Process) -> bool {
     matches!(process.exists, Reading::Absent(Absence::Gone))
 }
 
-/// Who a process is: what it serves as, on which ports, which model; else its command.
-pub(crate) fn who(process: &Process) -> String {
+/// Who a process is: what it serves as, on which ports, which model; else its command. A worker
+/// says neither port nor model; the server above it does.
+pub(crate) fn who(snapshot: &Snapshot, process: &Process) -> String {
     if is_gone(process) && process.command.value().is_none() {
         return "no such process here".into();
     }
     let mut out = process.engine.text().to_string();
-    for port in process.listening_ports.value().into_iter().flatten().take(2) {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push(':');
-        out.push_str(&port.to_string());
-    }
     let command = short_command(process);
     if process.engine.value().is_none() {
-        return if out.is_empty() { command } else { format!("{command} {out}") };
+        let ports = ports(process);
+        return if ports.is_empty() { command } else { format!("{command} {ports}") };
     }
-    if let Some(model) = model(&command) {
-        out.push_str("  ");
-        out.push_str(model);
+    let above = || {
+        process.ancestors.iter().filter_map(|ancestor| {
+            snapshot
+                .processes
+                .iter()
+                .find(|other| other.pid == ancestor.pid && other.engine.value().is_some())
+        })
+    };
+    let own = ports(process);
+    let served =
+        if own.is_empty() { above().map(ports).find(|ports| !ports.is_empty()) } else { Some(own) };
+    if let Some(ports) = served {
+        out.push(' ');
+        out.push_str(&ports);
+    }
+    let named = model(&command)
+        .map(String::from)
+        .or_else(|| above().find_map(|other| model(&short_command(other)).map(String::from)));
+    if let Some(model) = named {
+        out.push(' ');
+        out.push_str(&model);
     } else if !command.contains("::") {
         // `VLLM::EngineCore` says what the engine's name has said.
-        out.push_str("  ");
+        out.push(' ');
         out.push_str(&command);
     }
     out
+}
+
+/// The first ports that a process listens on: `:8000 :8001`.
+fn ports(process: &Process) -> String {
+    let ports = process.listening_ports.value().into_iter().flatten().take(2);
+    ports.map(|port| format!(":{port}")).collect::<Vec<_>>().join(" ")
 }
 
 /// The model that a server's command names, without its owner or folder.
@@ -131,6 +153,23 @@ pub(crate) fn gpus_of(process: &Process) -> String {
     ranges(&numbers)
 }
 
+/// The largest share of a GPU's time that a process had.
+pub(crate) fn busiest(process: &Process) -> Reading<f64> {
+    let known = process.gpus.iter().filter_map(|part| part.sm_ratio.get()).reduce(f64::max);
+    match (known, process.gpus.first()) {
+        (Some(ratio), _) => ratio.into(),
+        (None, Some(part)) => part.sm_ratio.clone(),
+        (None, None) => Reading::UNSUPPORTED,
+    }
+}
+
+/// How long a process has lived.
+pub(crate) fn age(process: &Process, view: &View) -> Value {
+    Value::of(&process.started_at_ms, |at| {
+        units::duration_short(view.at_ms().saturating_sub(*at) / 1000)
+    })
+}
+
 /// Sorted numbers as `0-3,7`.
 pub(crate) fn ranges(numbers: &[u32]) -> String {
     let mut out = String::new();
@@ -145,8 +184,8 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
         }
         match end - at {
             0 => out.push_str(&numbers[at].to_string()),
-            1 => out.push_str(&format!("{},{}", numbers[at], numbers[end])),
-            _ => out.push_str(&format!("{}-{}", numbers[at], numbers[end])),
+            1 => drop(write!(out, "{},{}", numbers[at], numbers[end])),
+            _ => drop(write!(out, "{}-{}", numbers[at], numbers[end])),
         }
         at = end + 1;
     }
@@ -159,25 +198,27 @@ pub(crate) fn process_severity(view: &View, process: &Process) -> Option<Severit
         .iter()
         .filter(|finding| finding.subject == Subject::Process(process.pid))
         .map(|finding| finding.severity)
-        .chain(state_severity(process, view.now_ms))
+        .chain(state_severity(process, view.at_ms()))
         .max()
+}
+
+/// Whether a finding is about a GPU, or about a process on it.
+pub(crate) fn concerns(view: &View, finding: &Finding, gpu: &Gpu) -> bool {
+    match finding.subject {
+        Subject::Gpu(index) => index == gpu.index,
+        Subject::Process(pid) => view.snapshot.processes.iter().any(|process| {
+            process.pid == pid && process.gpus.iter().any(|part| part.gpu_index == gpu.index)
+        }),
+        Subject::Box => false,
+    }
 }
 
 /// The worst that is said of a GPU, or of a process on it.
 pub(crate) fn gpu_severity(view: &View, gpu: &Gpu) -> Option<Severity> {
-    let on_it = |pid: u32| {
-        view.snapshot.processes.iter().any(|process| {
-            process.pid == pid && process.gpus.iter().any(|part| part.gpu_index == gpu.index)
-        })
-    };
     let found = view
         .findings
         .iter()
-        .filter(|finding| match finding.subject {
-            Subject::Gpu(index) => index == gpu.index,
-            Subject::Process(pid) => on_it(pid),
-            Subject::Box => false,
-        })
+        .filter(|finding| concerns(view, finding, gpu))
         .map(|finding| finding.severity);
     let health = match gpu.health {
         Health::Lost { .. } => Some(Severity::Critical),
@@ -203,12 +244,20 @@ pub(crate) fn silence(gpu: &Gpu, now_ms: u64) -> Option<String> {
     }
 }
 
+/// State and kernel function of a stuck driver call's thread, where known.
+pub(crate) fn stuck_in(gpu: &Gpu) -> Option<&str> {
+    match &gpu.health {
+        Health::NoAnswer { thread, .. } if !thread.is_empty() => Some(thread),
+        _ => None,
+    }
+}
+
 /// Whether a group of readings is from now: not older than three intervals and two seconds; slow
 /// groups are read every 10 s.
 pub(crate) fn is_fresh(view: &View, stamp: Stamp) -> bool {
     let allowed = 3 * view.feed.interval_ms.max(1000) / 1000 + 2;
     // Never read: the readings say so themselves.
-    stamp.age_seconds(view.now_ms).is_none_or(|age| age <= allowed.max(12))
+    stamp.age_seconds(view.at_ms()).is_none_or(|age| age <= allowed.max(12))
 }
 
 /// What a finding is about, in a word or two: `GPU 3`, `pid 48233`, `box`.
@@ -262,8 +311,16 @@ mod tests {
             command: "/opt/venv/bin/vllm serve Qwen/Qwen3-32B".to_string().into(),
             ..Process::default()
         };
-        assert_eq!(who(&process), "vLLM API server :8000  Qwen3-32B");
+        let worker = Process {
+            engine: "vLLM worker".to_string().into(),
+            command: "VLLM::Worker_TP0".to_string().into(),
+            ancestors: vec![probes::proc::Ancestor { pid: 0, comm: "vllm".into() }],
+            ..Process::default()
+        };
+        let snapshot = Snapshot { processes: vec![process], ..Snapshot::default() };
+        assert_eq!(who(&snapshot, &snapshot.processes[0]), "vLLM API server :8000 Qwen3-32B");
+        assert_eq!(who(&snapshot, &worker), "vLLM worker :8000 Qwen3-32B");
         let gone = Process { exists: Reading::Absent(Absence::Gone), ..Process::default() };
-        assert_eq!(who(&gone), "no such process here");
+        assert_eq!(who(&snapshot, &gone), "no such process here");
     }
 }

@@ -71,7 +71,9 @@ impl Sampler {
 
     /// The next frame.
     pub fn next(&self) -> Frame {
-        self.frames.recv_timeout(Duration::from_secs(5) * patience()).expect("the sampler is silent")
+        self.frames
+            .recv_timeout(Duration::from_secs(5) * patience())
+            .expect("the sampler is silent")
     }
 
     /// A frame that is there already.

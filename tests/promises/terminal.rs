@@ -87,8 +87,10 @@ impl Terminal {
             // Waits with a deadline, because closing a descriptor ends no read.
             let deadline = rustix::event::Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
             while !gone.load(Ordering::Relaxed) {
-                let mut wait =
-                    [rustix::event::PollFd::from_borrowed_fd(pty.as_fd(), rustix::event::PollFlags::IN)];
+                let mut wait = [rustix::event::PollFd::from_borrowed_fd(
+                    pty.as_fd(),
+                    rustix::event::PollFlags::IN,
+                )];
                 if rustix::event::poll(&mut wait, Some(&deadline)).unwrap_or(0) == 0 {
                     continue;
                 }

@@ -64,14 +64,14 @@ fn refusal(view: &View, key: ProcessKey) -> Option<&'static str> {
     (key.pid <= 1).then_some("pid 1 is the init process")
 }
 
-/// Writes the question.
+/// Writes the question; false when it cannot be ended from here.
 pub(super) fn lines(
     view: &View,
     key: ProcessKey,
     input: &Input,
     signal: Signal,
     lines: &mut Lines,
-) {
+) -> bool {
     if let Some(process) = key.find(view.snapshot) {
         subject(view, process, lines);
     } else {
@@ -80,23 +80,28 @@ pub(super) fn lines(
     lines.put(0, Role::Text, "");
     if let Some(why) = refusal(view, key) {
         lines.put(0, Role::Alarm(Severity::Warning), format!("● cannot be ended here: {why}"));
-        return;
+        return false;
     }
     let (first, second) = match signal {
         Signal::Term => ("›", " "),
         Signal::Kill => (" ", "›"),
     };
-    lines.put(0, Role::Text, format!("{first} TERM  asks it to end: it can finish and clean up"));
+    lines.put(
+        0,
+        if signal == Signal::Term { Role::Strong } else { Role::Dim },
+        format!("{first} TERM\tasks it to end: it can finish and clean up"),
+    );
     lines.put(
         0,
         if signal == Signal::Kill { Role::Alarm(Severity::Warning) } else { Role::Dim },
-        format!("{second} KILL  ends it at once; only when TERM did nothing for 10 s"),
+        format!("{second} KILL\tends it at once; only when TERM did nothing for 10 s"),
     );
     lines.put(0, Role::Text, "");
     lines.put(0, Role::Strong, format!("type {} to confirm: {}▏", key.pid, input.text));
     if !input.text.is_empty() && !key.pid.to_string().starts_with(input.text.trim()) {
         lines.put(0, Role::Dim, "that is not its pid");
     }
+    true
 }
 
 fn subject(view: &View, process: &Process, lines: &mut Lines) {
@@ -105,7 +110,7 @@ fn subject(view: &View, process: &Process, lines: &mut Lines) {
         Reading::Absent(why) => format!("unknown: {why}"),
     };
     let started = match &process.started_at_ms {
-        Reading::Value(at) => units::moment(*at, view.now_ms, view.utc_offset_seconds),
+        Reading::Value(at) => units::moment(*at, view.at_ms(), view.utc_offset_seconds),
         Reading::Absent(why) => format!("unknown: {why}"),
     };
     lines.put(0, Role::Strong, format!("pid\t{}, started {started}", process.pid));

@@ -1,6 +1,7 @@
 //! What looking costs, and how the data arrives: our own calls, time, memory, losses and sources.
 
 use probes::finding::Severity;
+use probes::reading::Absence;
 use probes::units;
 
 use crate::canvas::Canvas;
@@ -46,14 +47,11 @@ impl Panel for About {
     }
 
     fn draw(&mut self, view: &View, _focus: &Focus, canvas: &mut Canvas) {
-        let (width, height) = (canvas.width(), canvas.height());
         let blocks = [feed(view), sampler(view), drawing(view), sources(view), calls(view)];
-        let rows = facts::rows(&blocks, width.saturating_sub(1)).saturating_add(1);
-        let from = self.scroll.set(rows, height);
-        let mut inside = canvas.part(1, 0, width.saturating_sub(1), height);
-        let mut page = inside.scrolled(from);
-        facts::draw(&mut page, 1, &blocks);
-        super::position(canvas, &self.scroll, rows);
+        let rows = facts::rows(&blocks, canvas.width().saturating_sub(1)).saturating_add(1);
+        super::paged(canvas, &mut self.scroll, rows, |page| {
+            facts::draw(page, 1, &blocks);
+        });
     }
 
     fn command(&mut self, command: Command, _view: &View, _focus: &mut Focus) -> Reply {
@@ -81,8 +79,8 @@ fn feed(view: &View) -> Block {
     block.text("last snapshot", last);
     block.text("number", units::count(view.snapshot.sequence));
     block.text("driver generation", view.snapshot.generation.to_string());
-    let lost = Value::plain(units::count(feed.lost)).quiet_if(feed.lost == 0);
-    block.put("lost snapshots", lost);
+    let value = Value::plain(units::count(feed.lost)).quiet_if(feed.lost == 0);
+    block.put("lost snapshots", value);
     if let Some(trouble) = &feed.trouble {
         block.put("trouble", Value::plain(trouble).alarm_if(true, Severity::Warning));
     }
@@ -108,7 +106,7 @@ fn sampler(view: &View) -> Block {
 
 fn drawing(view: &View) -> Block {
     let mut block = Block::new("THIS PROGRAM");
-    let unknown = || Value::plain("?").quiet_if(true);
+    let unknown = || Value::absent(&Absence::NotRead);
     let cpu = view.feed.own_cpu_ratio;
     let cpu = cpu.map(|ratio| Value::plain(format!("{:.2}% of a core", ratio * 100.0)));
     block.put("CPU with sampler", cpu.unwrap_or_else(unknown));

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use probes::reading::Reading;
 use probes::snapshot::Gpu;
 use probes::units;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 
 use crate::canvas::Canvas;
 use crate::keys::Command;
@@ -159,7 +161,6 @@ fn nvlink(gpu: &Gpu, view: &View, reading: &Reading<f64>) -> Value {
 #[derive(Default)]
 struct Bus {
     scroll: Scroll,
-    rows: u16,
 }
 
 impl Panel for Bus {
@@ -168,23 +169,26 @@ impl Panel for Bus {
     }
 
     fn draw(&mut self, view: &View, _focus: &Focus, canvas: &mut Canvas) {
-        let (width, height) = (canvas.width(), canvas.height());
         if view.snapshot.gpus.is_empty() {
             canvas.text(1, 1, "no GPU to show; the overview says why", canvas.theme.dim());
             return;
         }
-        // The page is as long as it was; the first frame of a longer one corrects itself at once.
-        let from = self.scroll.set(self.rows, height);
-        let mut inside = canvas.part(1, 0, width.saturating_sub(1), height);
-        let rows = page(&mut inside.scrolled(from), view);
-        self.rows = rows;
-        self.scroll.set(rows, height);
-        super::position(canvas, &self.scroll, rows);
+        let rows = measured(canvas.width().saturating_sub(1), canvas.theme, view);
+        super::paged(canvas, &mut self.scroll, rows, |inside| {
+            page(inside, view);
+        });
     }
 
     fn command(&mut self, command: Command, _view: &View, _focus: &mut Focus) -> Reply {
         if self.scroll.command(command) { Reply::Redraw } else { Reply::Ignored }
     }
+}
+
+/// How long the page is: drawn once where nothing is seen.
+fn measured(width: u16, theme: crate::theme::Theme, view: &View) -> u16 {
+    let mut nowhere = Buffer::empty(Rect::new(0, 0, width, 1));
+    let area = nowhere.area;
+    page(&mut Canvas::new(&mut nowhere, area, theme).scrolled(u16::MAX), view)
 }
 
 fn page(canvas: &mut Canvas, view: &View) -> u16 {

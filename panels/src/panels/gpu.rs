@@ -5,7 +5,7 @@ use probes::snapshot::{Gpu, Stamp};
 use probes::units;
 
 use crate::canvas::Canvas;
-use crate::facts::{self, Block};
+use crate::facts;
 use crate::keys::Command;
 use crate::list::Scroll;
 use crate::panels::{Entry, Focus, Panel, Reply, memory, memory_bar};
@@ -69,22 +69,18 @@ impl Panel for OneGpu {
     }
 
     fn draw(&mut self, view: &View, focus: &Focus, canvas: &mut Canvas) {
-        let (width, height) = (canvas.width(), canvas.height());
-        let theme = canvas.theme;
         let Some(at) = focus.gpu_place(view) else {
-            canvas.text(1, 1, "no GPU to show; the overview says why", theme.dim());
+            canvas.text(1, 1, "no GPU to show; the overview says why", canvas.theme.dim());
             return;
         };
         let gpu = &view.snapshot.gpus[at];
         let blocks = groups::blocks(view, gpu);
         let head = head_rows(view, gpu);
-        let rows = facts::rows(&blocks, width.saturating_sub(1)).saturating_add(head);
-        let from = self.scroll.set(rows, height);
-        let mut inside = canvas.part(1, 0, width.saturating_sub(1), height);
-        let mut page = inside.scrolled(from);
-        draw_head(&mut page, view, at);
-        facts::draw(&mut page, head, &blocks);
-        super::position(canvas, &self.scroll, rows);
+        let rows = facts::rows(&blocks, canvas.width().saturating_sub(1)).saturating_add(head);
+        super::paged(canvas, &mut self.scroll, rows, |page| {
+            draw_head(page, view, at);
+            facts::draw(page, head, &blocks);
+        });
     }
 
     fn command(&mut self, command: Command, view: &View, focus: &mut Focus) -> Reply {
@@ -106,8 +102,8 @@ impl Panel for OneGpu {
 
 /// Findings, silence, bars, and a blank row.
 fn head_rows(view: &View, gpu: &Gpu) -> u16 {
-    let found = view.findings.iter().filter(|finding| groups::concerns(finding, gpu)).count();
-    let silent = u16::from(words::silence(gpu, view.now_ms).is_some());
+    let found = view.findings.iter().filter(|finding| words::concerns(view, finding, gpu)).count();
+    let silent = u16::from(words::silence(gpu, view.at_ms()).is_some());
     u16::try_from(found).unwrap_or(u16::MAX - 8) + silent + 3
 }
 
@@ -115,15 +111,16 @@ fn draw_head(page: &mut Canvas, view: &View, at: usize) {
     let theme = page.theme;
     let gpu = &view.snapshot.gpus[at];
     let mut y = 0;
-    for finding in view.findings.iter().filter(|finding| groups::concerns(finding, gpu)) {
+    for finding in view.findings.iter().filter(|finding| words::concerns(view, finding, gpu)) {
         let style = theme.severity(finding.severity);
         page.glyph(0, y, theme.severity_glyph(finding.severity), style);
         let x = page.text(2, y, words::severity(finding.severity), style) + 2;
         page.text(x, y, &finding.title, theme.text());
         y += 1;
     }
-    if let Some(words) = words::silence(gpu, view.now_ms) {
-        let words = format!("● {words}; the values are the last ones known");
+    if let Some(words) = words::silence(gpu, view.at_ms()) {
+        let thread = words::stuck_in(gpu).map_or(String::new(), |at| format!(", in {at}"));
+        let words = format!("● {words}{thread}; values are the last known");
         page.text(0, y, &words, theme.warning());
         y += 1;
     }
@@ -141,7 +138,7 @@ fn draw_head(page: &mut Canvas, view: &View, at: usize) {
 
 /// The age of a group's values, for behind its title.
 fn age(view: &View, stamp: Stamp) -> String {
-    match stamp.age_seconds(view.now_ms) {
+    match stamp.age_seconds(view.at_ms()) {
         None => String::new(),
         Some(0) => "now".into(),
         Some(age) => format!("{} ago", units::duration(age)),

@@ -46,24 +46,21 @@ impl Panel for Help {
     }
 
     fn draw(&mut self, _view: &View, _focus: &Focus, canvas: &mut Canvas) {
-        let (width, height) = (canvas.width(), canvas.height());
-        let lines = lines(width.saturating_sub(2).min(100));
+        let lines = lines(canvas.width().saturating_sub(2).min(100));
         let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-        let from = self.scroll.set(rows, height);
-        let mut inside = canvas.part(1, 0, width.saturating_sub(1), height);
-        let mut page = inside.scrolled(from);
-        let theme = page.theme;
-        for (line, y) in lines.iter().zip(0..) {
-            match line {
-                Line::Head(words) => page.text(0, y, words, theme.strong()),
-                Line::Text(words) => page.text(0, y, words, theme.text()),
-                Line::Term(term, words) => {
-                    page.text_in(0, y, MARGIN - 1, term, theme.text());
-                    page.text(MARGIN, y, words, theme.dim())
-                }
-            };
-        }
-        super::position(canvas, &self.scroll, rows);
+        super::paged(canvas, &mut self.scroll, rows, |page| {
+            let theme = page.theme;
+            for (line, y) in lines.iter().zip(0..) {
+                match line {
+                    Line::Head(words) => page.text(0, y, words, theme.strong()),
+                    Line::Text(words) => page.text(0, y, words, theme.text()),
+                    Line::Term(term, words) => {
+                        page.text_in(0, y, MARGIN - 1, term, theme.text());
+                        page.text(MARGIN, y, words, theme.dim())
+                    }
+                };
+            }
+        });
     }
 
     fn command(&mut self, command: Command, _view: &View, _focus: &mut Focus) -> Reply {

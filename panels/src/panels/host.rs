@@ -3,6 +3,8 @@
 //! A GPU's memory that the kernel shows as a NUMA node is listed apart and is in no sum of main
 //! memory.
 
+use std::fmt::Write;
+
 use probes::driver::Session;
 use probes::finding::Severity;
 use probes::kernel_log::KernelLine;
@@ -65,27 +67,25 @@ impl Panel for Host {
     }
 
     fn draw(&mut self, view: &View, _focus: &Focus, canvas: &mut Canvas) {
-        let (width, height) = (canvas.width(), canvas.height());
+        let width = canvas.width();
         let blocks = blocks(view);
         let log = log_lines(view, width.saturating_sub(2));
         let rows = facts::rows(&blocks, width.saturating_sub(1))
             .saturating_add(u16::try_from(log.len()).unwrap_or(u16::MAX));
-        let from = self.scroll.set(rows, height);
-        let mut inside = canvas.part(1, 0, width.saturating_sub(1), height);
-        let mut page = inside.scrolled(from);
-        let theme = page.theme;
-        let mut y = 0;
-        for (line, style) in log {
-            let style = match style {
-                Look::Head => theme.strong(),
-                Look::Text => theme.text(),
-                Look::Dim => theme.dim(),
-            };
-            page.text(0, y, &line, style);
-            y += 1;
-        }
-        facts::draw(&mut page, y, &blocks);
-        super::position(canvas, &self.scroll, rows);
+        super::paged(canvas, &mut self.scroll, rows, |page| {
+            let theme = page.theme;
+            let mut y = 0;
+            for (line, look) in log {
+                let style = match look {
+                    Look::Head => theme.strong(),
+                    Look::Text => theme.text(),
+                    Look::Dim => theme.dim(),
+                };
+                page.text(0, y, &line, style);
+                y += 1;
+            }
+            facts::draw(page, y, &blocks);
+        });
     }
 
     fn command(&mut self, command: Command, _view: &View, _focus: &mut Focus) -> Reply {
@@ -128,7 +128,7 @@ fn log_lines(view: &View, width: u16) -> Vec<(String, Look)> {
 
 fn log_line(view: &View, line: &KernelLine) -> String {
     let at = match &line.at_ms {
-        Reading::Value(at) => units::moment(*at, view.now_ms, view.utc_offset_seconds),
+        Reading::Value(at) => units::moment(*at, view.at_ms(), view.utc_offset_seconds),
         Reading::Absent(_) => "time ?".into(),
     };
     let kind = match (line.kind.as_str(), line.code) {
@@ -222,13 +222,13 @@ fn driver(view: &View) -> Block {
             Value::plain(format!("{answer} ({code})")).alarm_if(true, Severity::Critical)
         }
         Session::NoAnswer { call, since_ms } => {
-            let age = units::duration(view.now_ms.saturating_sub(*since_ms) / 1000);
+            let age = units::duration(view.at_ms().saturating_sub(*since_ms) / 1000);
             Value::plain(format!("no answer for {age} ({call})")).alarm_if(true, Severity::Critical)
         }
     };
     block.put("library", session);
     if let Some(problem) = &driver.problem {
-        let severity = if problem.blocking { Severity::Critical } else { Severity::Warning };
+        let severity = problem.severity();
         block.put(problem.cause.clone(), Value::plain(&problem.title).alarm_if(true, severity));
     }
     block.put("module loaded", Value::shown(&driver.module_version));
@@ -277,7 +277,7 @@ fn pci(view: &View) -> Block {
                     .sum();
                 let mut words = format!("{model}, {bound}");
                 if errors > 0 {
-                    words.push_str(&format!(", {errors} bus errors"));
+                    let _ = write!(words, ", {errors} bus errors");
                 }
                 let value = Value::plain(words).alarm_if(errors > 0, Severity::Warning);
                 block.put(gpu.pci.clone(), value);

@@ -4,6 +4,8 @@
 //! Every part says how it is known. What happens inside a holder (weights, KV pool, graphs) only the
 //! engine can tell; as long as none does, a holder is one part.
 
+use std::fmt::Write;
+
 use probes::finding::Subject;
 use probes::ledger::{Holder, Ledger};
 use probes::proc::Process;
@@ -11,15 +13,16 @@ use probes::reading::{Absence, Reading};
 use probes::snapshot::Gpu;
 use probes::units;
 
-use crate::canvas::{self, Canvas};
+use crate::canvas::Canvas;
 use crate::keys::Command;
 use crate::list::List;
-use crate::panels::{Entry, Focus, Panel, Reply, memory_bar};
+use crate::panels::{Entry, Focus, Panel, Reply};
 use crate::text;
 use crate::view::View;
 use crate::words::{self, ProcessKey};
 
 mod notes;
+mod picture;
 
 /// This panel in the list.
 pub(super) const ENTRY: Entry = Entry {
@@ -66,6 +69,8 @@ struct Memory {
 
 /// Columns before the parts of a row: glyph and amount.
 const LEFT: u16 = 11;
+/// Beyond this the eye loses the row between its ends.
+const WIDEST: u16 = 132;
 
 impl Panel for Memory {
     fn subject(&self, view: &View, focus: &Focus) -> String {
@@ -83,13 +88,13 @@ impl Panel for Memory {
         let ledger = view.ledgers.get(at).unwrap_or(&empty);
         let theme = canvas.theme;
         let mut y = sum(canvas, 0, gpu, ledger);
-        if let Some(words) = words::silence(gpu, view.now_ms) {
+        if let Some(words) = words::silence(gpu, view.at_ms()) {
             let words = format!("● {words}; the values are the last ones known");
             canvas.text(1, y, &words, theme.warning());
             y += 1;
         }
         let roomy = canvas.height() >= 18;
-        y = bar(canvas, y + u16::from(roomy), view, at) + u16::from(roomy);
+        y = picture::bar(canvas, y + u16::from(roomy), view, at) + u16::from(roomy);
 
         let tail = notes::lines(view, gpu, ledger, canvas.width().saturating_sub(2));
         // The holders get what the notes leave, and at least a few rows.
@@ -97,8 +102,9 @@ impl Panel for Memory {
         let rest = canvas.height().saturating_sub(y + 1);
         let notes = u16::try_from(tail.len()).unwrap_or(0) + 1;
         let sums = 2 + u16::from(ledger.unattributed_bytes.value() != Some(&0));
-        let rows =
-            count.min(rest.saturating_sub(sums + notes).max(3)).min(rest.saturating_sub(sums));
+        // On a low terminal one holder is worth more than the rows that it is added to.
+        let most = rest.saturating_sub(sums).max(1);
+        let rows = count.min(rest.saturating_sub(sums + notes).max(3)).min(most);
         y = self.holders(canvas, y, rows, view, gpu, ledger);
         for (line, style) in tail {
             if line.is_empty() && !roomy {
@@ -108,7 +114,9 @@ impl Panel for Memory {
             canvas.text(1, y, &line, style);
             y += 1;
         }
-        trend(canvas, y + u16::from(roomy), view, gpu);
+        y += u16::from(roomy);
+        picture::trend(canvas, y, view, gpu);
+        picture::all(canvas, y + 2, view, at);
     }
 
     fn command(&mut self, command: Command, view: &View, focus: &mut Focus) -> Reply {
@@ -161,57 +169,28 @@ fn sum(canvas: &mut Canvas, y: u16, gpu: &Gpu, ledger: &Ledger) -> u16 {
     };
     let mut words = format!("{} GiB = ", fine(&ledger.total_bytes));
     if gpu.memory.unified {
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "{} in use by the system, {} of it for the GPU + {} free",
             fine(&gpu.memory.used_bytes),
             units::gib_fine(ledger.held_bytes()),
             fine(&ledger.free_bytes),
-        ));
+        );
     } else {
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "{} reserved + {} held + {} nobody + {} free",
             fine(&ledger.reserved_bytes),
             units::gib_fine(ledger.held_bytes()),
             fine(&ledger.unattributed_bytes),
             fine(&ledger.free_bytes),
-        ));
+        );
     }
     if ledger.shared_bytes > 0 {
-        words.push_str(&format!(" − {} counted twice", units::gib_fine(ledger.shared_bytes)));
+        let _ = write!(words, " − {} counted twice", units::gib_fine(ledger.shared_bytes));
     }
     canvas.text(1, y, &words, theme.strong());
     y + 1
-}
-
-/// Scale and bar.
-fn bar(canvas: &mut Canvas, y: u16, view: &View, at: usize) -> u16 {
-    let theme = canvas.theme;
-    let gpu = &view.snapshot.gpus[at];
-    let columns = canvas.width().saturating_sub(LEFT + 2);
-    let Some(total) = gpu.memory.total_bytes.get().filter(|total| *total > 0) else {
-        memory_bar::draw(canvas, LEFT, y, columns, view, at);
-        return y + 1;
-    };
-    let whole = total / units::GIB;
-    let step = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000]
-        .into_iter()
-        .find(|step| whole / step <= u64::from(columns / 7).max(1))
-        .unwrap_or(1000);
-    let mut end = 0;
-    for tick in (0..=whole).step_by(usize::try_from(step).unwrap_or(1)) {
-        let label = tick.to_string();
-        let x = canvas::share(tick * units::GIB, total, columns);
-        if x >= end && x + text::width(&label) <= columns {
-            canvas.text(LEFT + x, y, &label, theme.dim());
-            end = x + text::width(&label) + 1;
-        }
-    }
-    canvas.text(2, y, "GiB", theme.dim());
-    let rows = if canvas.height() >= 22 { 2 } else { 1 };
-    for row in 0..rows {
-        memory_bar::draw(canvas, LEFT, y + 1 + row, columns, view, at);
-    }
-    y + 1 + rows
 }
 
 impl Memory {
@@ -235,7 +214,8 @@ impl Memory {
         self.list.set(found.iter().map(|(_, process)| ProcessKey::of(process)).collect());
         let range = self.list.window(rows);
         let hidden = found.len() - range.len();
-        if !gpu.memory.unified {
+        let low = canvas.height().saturating_sub(y) < 5;
+        if !gpu.memory.unified && !low {
             let part = Part { glyph: glyphs.reserved, known: "measured", dim: true };
             amount(canvas, y, &part, &ledger.reserved_bytes, "driver reserved");
             y += 1;
@@ -245,14 +225,14 @@ impl Memory {
             let glyph = if at == 0 { glyphs.held } else { glyphs.others };
             let part = Part { glyph, known: "measured", dim: false };
             amount(canvas, y, &part, &holder.bytes, "");
-            self.who(canvas, y, view, process);
+            Self::who(canvas, y, view, process);
             self.list.drawn(canvas.screen_row(y), at);
             if self.list.is_at(at) {
                 canvas.select(y);
             }
             y += 1;
         }
-        if hidden > 0 {
+        if hidden > 0 && !low {
             canvas.text(LEFT, y, &format!("{hidden} more"), theme.dim());
             y += 1;
         }
@@ -268,9 +248,9 @@ impl Memory {
         y + 1
     }
 
-    fn who(&self, canvas: &mut Canvas, y: u16, view: &View, process: &Process) {
+    fn who(canvas: &mut Canvas, y: u16, view: &View, process: &Process) {
         let theme = canvas.theme;
-        let width = canvas.width();
+        let width = canvas.width().min(WIDEST);
         let known = 10;
         let owner = if width >= 72 { 18 } else { 0 };
         let pid_x = width.saturating_sub(known + owner + 12 + 9);
@@ -282,10 +262,10 @@ impl Memory {
             x += 2;
         }
         let room = pid_x.saturating_sub(x);
-        canvas.text_in(x, y, room, &words::who(process), theme.text());
+        canvas.text_in(x, y, room, &words::who(view.snapshot, process), theme.text());
         canvas.right(pid_x, y, 8, &process.pid.to_string(), theme.text());
         let quiet = if severity.is_some() { style } else { theme.dim() };
-        canvas.text_in(pid_x + 10, y, 11, &words::state(process, view.now_ms), quiet);
+        canvas.text_in(pid_x + 10, y, 11, &words::state(process, view.at_ms()), quiet);
         if owner > 0 {
             let user = process.user.value().map_or("?", String::as_str);
             let place = process.container.value().or(process.unit.value());
@@ -313,7 +293,7 @@ fn amount(canvas: &mut Canvas, y: u16, part: &Part, bytes: &Reading<u64>, name: 
         Reading::Absent(_) => ("?".into(), "unknown".into()),
     };
     canvas.right(2, y, 7, &words, style);
-    let x = canvas.width().saturating_sub(10);
+    let x = canvas.width().min(WIDEST).saturating_sub(10);
     canvas.text_in(LEFT, y, x.saturating_sub(LEFT + 1), name, style);
     canvas.right(x, y, 10, &known, theme.dim());
 }
@@ -328,45 +308,8 @@ fn since(view: &View, gpu: &Gpu) -> String {
                 && finding.since_ms > 0
         })
         .map(|finding| {
-            let at = units::moment(finding.since_ms, view.now_ms, view.utc_offset_seconds);
+            let at = units::moment(finding.since_ms, view.at_ms(), view.utc_offset_seconds);
             format!("  since {at}")
         })
         .unwrap_or_default()
-}
-
-/// The past of the memory in use.
-fn trend(canvas: &mut Canvas, y: u16, view: &View, gpu: &Gpu) {
-    let theme = canvas.theme;
-    if y >= canvas.height() {
-        return;
-    }
-    let series = || view.history.series(gpu, "infertop_gpu_memory_used_bytes").rev();
-    let columns = canvas.width().saturating_sub(36).min(120);
-    let (mut low, mut high, mut count) = (f32::MAX, f32::MIN, 0_u16);
-    for value in series().take(usize::from(columns)) {
-        count += 1;
-        if !value.is_nan() {
-            low = low.min(value);
-            high = high.max(value);
-        }
-    }
-    if low > high {
-        return;
-    }
-    let seconds = u64::from(count) * view.feed.interval_ms / 1000;
-    let label = format!("in use, {}", units::duration(seconds));
-    canvas.text(1, y, &label, theme.dim());
-    let gib = |bytes: f32| format!("{:.1}", f64::from(bytes) / units::GIB as f64);
-    canvas.right(18, y, 9, &format!("{} to", gib(low)), theme.dim());
-    let end = canvas.text(28, y, &gib(high), theme.dim());
-    // Half a GiB of change fills the height; less is noise and stays flat.
-    let low = low.min(high - units::GIB as f32 / 2.0);
-    canvas.spark(
-        end + 1,
-        y,
-        columns.min(canvas.width().saturating_sub(end + 2)),
-        series(),
-        (low, high),
-        theme.text(),
-    );
 }

@@ -3,6 +3,8 @@
 //! Three parts share the rows: GPUs (worst first when something is wrong), findings, holders. It
 //! judges nothing by itself: findings come from elsewhere, a GPU that does not answer says so.
 
+use probes::finding::{Severity, Subject};
+
 use crate::canvas::Canvas;
 use crate::keys::Command;
 use crate::list::{self, List};
@@ -14,6 +16,7 @@ mod findings;
 mod gpus;
 mod holders;
 mod problem;
+mod rest;
 
 /// This panel in the list.
 pub(super) const ENTRY: Entry = Entry {
@@ -105,6 +108,9 @@ impl Panel for Overview {
         let room = usize::from(canvas.height().saturating_sub(y));
         let heads = usize::from(!gpus.is_empty()) + usize::from(!holders.is_empty());
         let split = share_rows(room.saturating_sub(heads), gpus.len(), found, holders.len());
+        let spare = room.saturating_sub(heads + split.0 + split.1 + split.2);
+        // Blank rows between the parts once everything is shown.
+        let gap = u16::from(spare >= 3);
         self.list.set_page(split.0.max(split.2));
         let place = self.list.place();
         let in_part = |from: usize, count: usize| place.checked_sub(from).filter(|at| *at < count);
@@ -121,6 +127,10 @@ impl Panel for Overview {
                 y += 1;
             }
         }
+        if gpus.is_empty() && problem.is_empty() {
+            canvas.text(1, y, "no GPU", canvas.theme.dim());
+        }
+        y += gap;
         let from = gpus.len();
         let rows = list::window(&mut self.offsets[1], in_part(from, found), found, split.1);
         let hidden = found - rows.len();
@@ -131,22 +141,32 @@ impl Panel for Overview {
             self.mark(canvas, y, from + at);
             y += 1;
         }
+        if found == 0 && spare > 0 && !gpus.is_empty() {
+            let glyph = canvas.theme.severity_glyph(Severity::Info);
+            canvas.glyph(1, y, glyph, canvas.theme.dim());
+            canvas.text(3, y, "no findings", canvas.theme.dim());
+            y += 1;
+        }
+        y += gap;
         let from = from + found;
         if !holders.is_empty() {
             let count = holders.len();
             let rows = list::window(&mut self.offsets[2], in_part(from, count), count, split.2);
-            holders::head(canvas, y, &rows, count);
+            let plan = holders::plan(canvas.width());
+            holders::head(canvas, y, &plan, &rows, count);
             y += 1;
             for at in rows {
-                holders::draw(canvas, y, view, &holders[at]);
+                holders::draw(canvas, y, &plan, view, &holders[at]);
                 self.mark(canvas, y, from + at);
                 y += 1;
             }
         }
+        rest::draw(canvas, y + 1, view);
     }
 
     fn command(&mut self, command: Command, view: &View, focus: &mut Focus) -> Reply {
         if self.list.command(command) {
+            self.follow(view, focus);
             return Reply::Redraw;
         }
         match command {
@@ -156,10 +176,13 @@ impl Panel for Overview {
         }
     }
 
-    fn click(&mut self, screen_row: u16, _view: &View, focus: &mut Focus) -> Reply {
+    fn click(&mut self, screen_row: u16, view: &View, focus: &mut Focus) -> Reply {
         match self.list.click(screen_row) {
             Some(true) => self.open(focus),
-            Some(false) => Reply::Redraw,
+            Some(false) => {
+                self.follow(view, focus);
+                Reply::Redraw
+            }
             None => Reply::Ignored,
         }
     }
@@ -182,6 +205,29 @@ impl Overview {
         self.list.drawn(canvas.screen_row(y), at);
         if self.list.is_at(at) {
             canvas.select(y);
+        }
+    }
+
+    /// The GPU that other panels show is the one selected here, or the one that the row is about.
+    fn follow(&self, view: &View, focus: &mut Focus) {
+        let index = match self.list.selected() {
+            Some(Row::Gpu(key)) => {
+                focus.gpu = Some(key.clone());
+                return;
+            }
+            Some(Row::Finding(at)) => match view.findings.get(*at).map(|found| &found.subject) {
+                Some(Subject::Gpu(index)) => Some(*index),
+                _ => None,
+            },
+            Some(Row::Holder(key)) => key
+                .find(view.snapshot)
+                .and_then(|process| process.gpus.first())
+                .map(|part| part.gpu_index),
+            _ => None,
+        };
+        let gpu = view.snapshot.gpus.iter().find(|gpu| Some(gpu.index) == index);
+        if let Some(gpu) = gpu {
+            focus.gpu = Some(words::gpu_key(gpu));
         }
     }
 

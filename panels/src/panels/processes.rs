@@ -61,16 +61,6 @@ pub(super) const ENTRY: Entry = Entry {
     make: || Box::<Processes>::default(),
 };
 
-fn greatest(process: &Process, view: &View) -> Value {
-    let ratios = process.gpus.iter().filter_map(|part| part.sm_ratio.get());
-    match ratios.reduce(f64::max) {
-        Some(ratio) => Value::plain(units::percent(ratio)).read_at(process.read, view),
-        None => {
-            process.gpus.first().map_or(Value::plain(""), |part| Value::percent(&part.sm_ratio))
-        }
-    }
-}
-
 fn held(process: &Process, _: &View) -> Value {
     if process.gpus.iter().any(|part| part.gpu_bytes.value().is_some()) {
         return Value::plain(units::gib(process.gpu_bytes()));
@@ -83,19 +73,16 @@ const COLUMNS: &[Column<Process>] = &[
     Column::words("USER", 8, 2, |p, _| Value::shown(&p.user).quiet_if(true)),
     Column::number("GPU", 6, 0, |p, _| Value::plain(words::gpus_of(p))),
     Column::number("HELD", 5, 0, held),
-    Column::number("SM", 4, 3, greatest),
+    Column::number("SM", 4, 3, |p, v| Value::percent(&words::busiest(p)).read_at(p.read, v)),
     Column::number("CPU", 5, 1, |p, v| Value::percent(&p.cpu_ratio).read_at(p.read, v)),
     Column::number("RSS", 6, 1, |p, v| Value::gib(&p.rss_bytes).read_at(p.read, v)),
     Column::number("PINNED", 6, 6, |p, v| Value::gib(&p.pinned_bytes).read_at(p.read, v)),
     Column::number("SWAP", 5, 7, |p, v| Value::gib(&p.swap_bytes).read_at(p.read, v)),
     Column::number("THR", 4, 7, |p, v| Value::shown(&p.threads).read_at(p.read, v)),
-    Column::number("AGE", 4, 4, |p, v| {
-        Value::of(&p.started_at_ms, |at| units::duration_short(v.now_ms.saturating_sub(*at) / 1000))
-            .quiet_if(true)
-    }),
+    Column::number("AGE", 4, 4, |p, v| words::age(p, v).quiet_if(true)),
     Column::words("STATE", 11, 1, |p, v| {
-        let value = Value::plain(words::state(p, v.now_ms));
-        match words::state_severity(p, v.now_ms) {
+        let value = Value::plain(words::state(p, v.at_ms()));
+        match words::state_severity(p, v.at_ms()) {
             Some(severity) => value.alarm_if(true, severity),
             None => value.quiet_if(true),
         }
@@ -142,7 +129,8 @@ impl Panel for Processes {
             order::rows(view, order::SORTS[self.sort], self.reverse, self.tree, &self.filter.text);
         self.list.set(rows.iter().map(order::Row::key).collect());
         let mut y = self.filter_line(canvas, rows.len());
-        let (columns, left) = table::fitting(COLUMNS, canvas.width().saturating_sub(3 + 18));
+        let who = (canvas.width() / 4).max(18);
+        let (columns, left) = table::fitting(COLUMNS, canvas.width().saturating_sub(3 + who));
         let sorted = &order::SORTS[self.sort];
         let order = canvas.theme.glyphs().order[usize::from(self.reverse != sorted.upwards)];
         let mark = (!self.tree).then_some((sorted.head, order));
@@ -160,7 +148,7 @@ impl Panel for Processes {
             return;
         }
         for at in self.list.window(canvas.height().saturating_sub(y)) {
-            draw_row(canvas, y, &columns, left + 18, view, &rows[at]);
+            draw_row(canvas, y, &columns, left + who, view, &rows[at]);
             self.list.drawn(canvas.screen_row(y), at);
             if self.list.is_at(at) {
                 canvas.select(y);
@@ -295,20 +283,23 @@ fn draw_row(
     let mut x = 3 + columns.iter().map(|column| column.width + 1).sum::<u16>() + 1;
     let end = x + room.saturating_sub(1);
     let branch = row.branch(theme.glyphs().tree);
-    match row.process {
-        Some(process) => {
-            if let Some(severity) = words::process_severity(view, process) {
-                canvas.glyph(1, y, theme.severity_glyph(severity), theme.severity(severity));
-            }
-            table::cells(canvas, 3, y, columns, process, view, true);
-            x = canvas.text_in(x, y, end.saturating_sub(x), &branch, theme.faint());
-            canvas.text_in(x, y, end.saturating_sub(x), &words::who(process), theme.text());
+    if let Some(process) = row.process {
+        if let Some(severity) = words::process_severity(view, process) {
+            canvas.glyph(1, y, theme.severity_glyph(severity), theme.severity(severity));
         }
-        None => {
-            canvas.right(3, y, 7, &row.pid.to_string(), theme.dim());
-            x = canvas.text_in(x, y, end.saturating_sub(x), &branch, theme.faint());
-            canvas.text_in(x, y, end.saturating_sub(x), &row.comm, theme.dim());
-        }
+        table::cells(canvas, 3, y, columns, process, view, true);
+        x = canvas.text_in(x, y, end.saturating_sub(x), &branch, theme.faint());
+        canvas.text_in(
+            x,
+            y,
+            end.saturating_sub(x),
+            &words::who(view.snapshot, process),
+            theme.text(),
+        );
+    } else {
+        canvas.right(3, y, 7, &row.pid.to_string(), theme.dim());
+        x = canvas.text_in(x, y, end.saturating_sub(x), &branch, theme.faint());
+        canvas.text_in(x, y, end.saturating_sub(x), &row.comm, theme.dim());
     }
 }
 

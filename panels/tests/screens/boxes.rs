@@ -28,24 +28,24 @@ use probes::self_cost::{CallCost, SelfCost, Source};
 use probes::snapshot::{Gpu, Health, Snapshot, Stamp};
 
 /// The moment of all pictures: 2025-12-01 03:12:07 UTC.
-pub const NOW: u64 = 1_764_558_727_000;
+pub(crate) const NOW: u64 = 1_764_558_727_000;
 /// MiB in bytes.
-pub const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 /// Total of an 80 GB part, as the driver counts it.
-pub const H100: u64 = 81_559 * MIB;
+pub(crate) const H100: u64 = 81_559 * MIB;
 
 /// A box with all that belongs to it.
-pub struct Shown {
-    pub snapshot: Snapshot,
-    pub ledgers: Vec<Ledger>,
-    pub history: History,
-    pub findings: Vec<Finding>,
-    pub feed: Feed,
+pub(crate) struct Shown {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) ledgers: Vec<Ledger>,
+    pub(crate) history: History,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) feed: Feed,
 }
 
 impl Shown {
     /// The snapshot with a past in which busy shares and memory moved.
-    pub fn new(snapshot: Snapshot, findings: Vec<Finding>) -> Self {
+    pub(crate) fn new(snapshot: Snapshot, findings: Vec<Finding>) -> Self {
         let mut history = History::new(300);
         for tick in 0..120_u64 {
             let mut past = snapshot.clone();
@@ -71,7 +71,7 @@ impl Shown {
         Self { snapshot, ledgers, history, findings, feed }
     }
 
-    pub fn view(&self) -> View<'_> {
+    pub(crate) fn view(&self) -> View<'_> {
         View {
             snapshot: &self.snapshot,
             ledgers: &self.ledgers,
@@ -84,7 +84,7 @@ impl Shown {
     }
 }
 
-pub fn text(words: &str) -> Reading<String> {
+pub(crate) fn text(words: &str) -> Reading<String> {
     words.to_string().into()
 }
 
@@ -92,7 +92,7 @@ fn stamp() -> Stamp {
     Stamp { at_ms: NOW - 400, took_us: 210 }
 }
 
-pub fn host() -> Host {
+pub(crate) fn host() -> Host {
     Host {
         read: stamp(),
         name: text("node-a"),
@@ -138,7 +138,7 @@ pub fn host() -> Host {
     }
 }
 
-pub fn driver() -> Driver {
+pub(crate) fn driver() -> Driver {
     Driver {
         read: stamp(),
         module_version: text("590.48.01"),
@@ -171,7 +171,7 @@ pub fn driver() -> Driver {
 }
 
 /// An H100 with `used` MiB in use and this busy share.
-pub fn h100(index: u32, used_mib: u64, busy: f64) -> Gpu {
+pub(crate) fn h100(index: u32, used_mib: u64, busy: f64) -> Gpu {
     let works = busy > 0.05;
     let used = used_mib * MIB;
     let reserved = 485 * MIB;
@@ -242,21 +242,7 @@ pub fn h100(index: u32, used_mib: u64, busy: f64) -> Gpu {
             fan_ratios: Reading::UNSUPPORTED,
         },
         ecc: ecc(),
-        pcie: Pcie {
-            read: stamp(),
-            generation: 5.into(),
-            width: 16.into(),
-            max_generation: 5.into(),
-            max_width: 16.into(),
-            gpu_max_generation: 5.into(),
-            tx_bytes_per_second: (busy * 6.1e9).into(),
-            rx_bytes_per_second: (busy * 12.5e9).into(),
-            rate_source: text("gpm"),
-            tx_bytes_total: Reading::UNSUPPORTED,
-            rx_bytes_total: Reading::UNSUPPORTED,
-            replay_total: 0.into(),
-            errors: vec![PcieErrors { kind: "correctable".into(), total: 0 }],
-        },
+        pcie: pcie(busy),
         nvlink: nvlink(busy),
         fabric: Fabric {
             read: stamp(),
@@ -338,6 +324,24 @@ fn gpm(busy: f64) -> Gpm {
     }
 }
 
+fn pcie(busy: f64) -> Pcie {
+    Pcie {
+        read: stamp(),
+        generation: 5.into(),
+        width: 16.into(),
+        max_generation: 5.into(),
+        max_width: 16.into(),
+        gpu_max_generation: 5.into(),
+        tx_bytes_per_second: (busy * 6.1e9).into(),
+        rx_bytes_per_second: (busy * 12.5e9).into(),
+        rate_source: text("gpm"),
+        tx_bytes_total: Reading::UNSUPPORTED,
+        rx_bytes_total: Reading::UNSUPPORTED,
+        replay_total: 0.into(),
+        errors: vec![PcieErrors { kind: "correctable".into(), total: 0 }],
+    }
+}
+
 fn ecc() -> Ecc {
     Ecc {
         read: stamp(),
@@ -380,7 +384,7 @@ fn nvlink(busy: f64) -> NvLinks {
 }
 
 /// A process with so many MiB on each GPU.
-pub fn process(pid: u32, command: &str, parts: &[(u32, u64)]) -> Process {
+pub(crate) fn process(pid: u32, command: &str, parts: &[(u32, u64)]) -> Process {
     Process {
         pid,
         read: stamp(),
@@ -448,7 +452,7 @@ fn in_container(mut process: Process, id: &str) -> Process {
     process
 }
 
-pub fn snapshot(gpus: Vec<Gpu>, processes: Vec<Process>) -> Snapshot {
+pub(crate) fn snapshot(gpus: Vec<Gpu>, processes: Vec<Process>) -> Snapshot {
     let mut driver = driver();
     driver.gpu_count = u32::try_from(gpus.len()).unwrap_or(0).into();
     Snapshot {
@@ -510,7 +514,7 @@ pub fn snapshot(gpus: Vec<Gpu>, processes: Vec<Process>) -> Snapshot {
 }
 
 /// Eight H100 with servers, notebooks and small fry; nothing is wrong.
-pub fn busy_box() -> Shown {
+pub(crate) fn busy_box() -> Shown {
     let gpus = vec![
         h100(0, 74_950, 0.98),
         h100(1, 74_950, 0.97),
@@ -552,11 +556,14 @@ pub fn busy_box() -> Shown {
         process(2105, "/usr/lib/xorg/Xorg -core :1", &[(7, 2)]),
         process(70001, "python -m 推理服务 --port 9000", &[(4, 10)]),
     ];
+    let mut processes = processes;
+    processes[1].parent = 48102.into();
+    processes[1].ancestors.insert(0, Ancestor { pid: 48102, comm: "vllm".into() });
     Shown::new(snapshot(gpus, processes), vec![])
 }
 
 /// The same box on a bad night: an orphan, a stuck GPU, a lost GPU, memory held by nobody.
-pub fn sick_box() -> Shown {
+pub(crate) fn sick_box() -> Shown {
     let mut shown = busy_box();
     let snapshot = &mut shown.snapshot;
     snapshot.gpus[3].utilization.gpu_ratio = 0.0.into();
@@ -634,7 +641,7 @@ pub fn sick_box() -> Shown {
 }
 
 /// Two A100, one of them cut into MIG instances.
-pub fn mig_box() -> Shown {
+pub(crate) fn mig_box() -> Shown {
     let a100 = |index| {
         let mut gpu = h100(index, 30_000, 0.5);
         gpu.name = text("A100-SXM4-80GB");
@@ -684,7 +691,7 @@ pub fn mig_box() -> Shown {
 }
 
 /// A GB10: no memory of its own.
-pub fn unified_box() -> Shown {
+pub(crate) fn unified_box() -> Shown {
     let mut gpu = h100(0, 30_000, 0.4);
     gpu.name = text("GB10");
     gpu.memory = Memory {
@@ -709,7 +716,7 @@ pub fn unified_box() -> Shown {
 }
 
 /// The library and the loaded module are of two versions.
-pub fn mismatch_box() -> Shown {
+pub(crate) fn mismatch_box() -> Shown {
     let mut snapshot = snapshot(vec![], vec![]);
     snapshot.driver = Driver {
         module_version: text("570.86.15"),
@@ -741,14 +748,14 @@ pub fn mismatch_box() -> Shown {
 }
 
 /// Nothing has been read yet.
-pub fn empty_box() -> Shown {
+pub(crate) fn empty_box() -> Shown {
     let mut shown = Shown::new(Snapshot::default(), vec![]);
     shown.feed.last_ms = None;
     shown
 }
 
 /// Sixty-four GPUs with a process each.
-pub fn large_box() -> Shown {
+pub(crate) fn large_box() -> Shown {
     let gpus = (0..64).map(|index| h100(index, 40_000 + u64::from(index) * 100, 0.9)).collect();
     let processes =
         (0..64).map(|index| process(1000 + index, "python train.py", &[(index, 39_000)])).collect();
@@ -756,7 +763,7 @@ pub fn large_box() -> Shown {
 }
 
 /// A name that tries to take the terminal over.
-pub fn hostile_box() -> Shown {
+pub(crate) fn hostile_box() -> Shown {
     let mut shown = busy_box();
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J evil\u{202e}txt.exe\r\n\u{9b}31m 👩‍👩‍👧 é́́ 推理推理推理推理推理推理推理";
     for process in &mut shown.snapshot.processes {
@@ -781,7 +788,7 @@ pub fn hostile_box() -> Shown {
 }
 
 /// All of them, with names.
-pub fn all() -> Vec<(&'static str, Shown)> {
+pub(crate) fn all() -> Vec<(&'static str, Shown)> {
     vec![
         ("busy", busy_box()),
         ("sick", sick_box()),

@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
 /// A picture at this size, drawn by this state.
-pub fn draw(ui: &mut Ui, view: &View, width: u16, height: u16) -> Buffer {
+pub(crate) fn draw(ui: &mut Ui, view: &View, width: u16, height: u16) -> Buffer {
     let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
     let area = buf.area;
     ui.draw(view, area, &mut buf);
@@ -19,12 +19,12 @@ pub fn draw(ui: &mut Ui, view: &View, width: u16, height: u16) -> Buffer {
 }
 
 /// A new state with full colour.
-pub fn ui() -> Ui {
+pub(crate) fn ui() -> Ui {
     Ui::new(Theme::new(Depth::True, false))
 }
 
 /// The cells as lines of text.
-pub fn lines(buf: &Buffer) -> Vec<String> {
+pub(crate) fn lines(buf: &Buffer) -> Vec<String> {
     let mut out = Vec::new();
     for y in 0..buf.area.height {
         let mut line = String::new();
@@ -44,7 +44,7 @@ pub fn lines(buf: &Buffer) -> Vec<String> {
 }
 
 /// The cells as one text.
-pub fn text(buf: &Buffer) -> String {
+pub(crate) fn text(buf: &Buffer) -> String {
     lines(buf).join("\n")
 }
 
@@ -76,7 +76,7 @@ fn letter(cell: &Cell) -> char {
 
 /// Text and styles: `b` bold, `.` plain, `d` dim, `f` faint, `h` heading, `c` critical, `w` warning,
 /// `S` selected (`C`, `W`: and critical, warning). Blank cells carry no style worth a letter.
-pub fn with_styles(buf: &Buffer) -> String {
+pub(crate) fn with_styles(buf: &Buffer) -> String {
     let mut out = String::new();
     for (y, line) in (0..).zip(lines(buf)) {
         let _ = writeln!(out, "{line}");

@@ -124,6 +124,8 @@ impl NvLinks {
         if self.count.value().is_none() {
             self.tx_bytes_per_second = self.count.clone().map(f64::from);
             self.rx_bytes_per_second = self.tx_bytes_per_second.clone();
+            self.tx_kib_total = self.count.clone().map(u64::from);
+            self.rx_kib_total = self.tx_kib_total.clone();
             return;
         }
         let before = (self.read.at_ms, self.tx_kib_total.get(), self.rx_kib_total.get());

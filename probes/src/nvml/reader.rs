@@ -257,7 +257,7 @@ impl<'d, 's> GpuReader<'d, 's> {
                 None => {
                     let number = facts.gpu_instance.get();
                     let pair = number.map(|number| GpmPair::new(self.device, Some(number)));
-                    (Gpu::default(), pair)
+                    (instance_of(&self.gpu), pair)
                 }
             };
             gpu.index = self.gpu.index;
@@ -348,4 +348,40 @@ fn slow_fields(links: u32) -> Vec<(u32, u32)> {
     fields.push(nvlink::COUNT_FIELD);
     fields.extend(nvlink::link_fields(links));
     fields
+}
+
+/// An instance before its first read: what only the GPU as a whole has is unsupported there.
+fn instance_of(gpu: &Gpu) -> Gpu {
+    let mut instance = Gpu { index: gpu.index, ..Gpu::default() };
+    for reading in [
+        &mut instance.utilization.gpu_ratio,
+        &mut instance.utilization.memory_ratio,
+        &mut instance.utilization.encoder_ratio,
+        &mut instance.utilization.decoder_ratio,
+        &mut instance.utilization.jpeg_ratio,
+        &mut instance.utilization.optical_flow_ratio,
+        &mut instance.power.draw_watts,
+        &mut instance.power.limit_watts,
+        &mut instance.pcie.tx_bytes_per_second,
+        &mut instance.pcie.rx_bytes_per_second,
+        &mut instance.nvlink.tx_bytes_per_second,
+        &mut instance.nvlink.rx_bytes_per_second,
+    ] {
+        *reading = Reading::UNSUPPORTED;
+    }
+    for reading in [
+        &mut instance.clocks.sm_mhz,
+        &mut instance.clocks.memory_mhz,
+        &mut instance.pcie.generation,
+        &mut instance.pcie.width,
+        &mut instance.nvlink.count,
+    ] {
+        *reading = Reading::UNSUPPORTED;
+    }
+    for reading in [&mut instance.temperature.gpu_celsius, &mut instance.temperature.memory_celsius]
+    {
+        *reading = Reading::UNSUPPORTED;
+    }
+    instance.clocks.reasons = Reading::UNSUPPORTED;
+    instance
 }

@@ -1,6 +1,6 @@
 //! Reads that can block, on a thread of their own: command line and mappings.
 //!
-//! Both take the memory lock of the process that is read. When that process hangs in the driver while
+//! And the dear one, listening sockets. The first two take the memory lock of the process that is read. When that process hangs in the driver while
 //! holding it, the reader hangs too, and no signal ends it. So the table asks and looks later. A read
 //! that is over its deadline is reported as no answer; its thread is left behind, a fresh one goes on,
 //! and the process is not asked again until the old read has returned. The number of threads is
@@ -17,6 +17,7 @@ use super::cmdline::{CommandLine, read_cmdline};
 use super::engine::child_of;
 use super::fds::root_prefixes;
 use super::maps::{Mappings, read_maps};
+use super::sockets::{Ports, read_listening};
 use super::stat::parse_stat;
 use super::task::ProcRoot;
 
@@ -28,8 +29,16 @@ const MOST_THREADS: usize = 4;
 pub(crate) enum Question {
     /// Its command line, unless that is still the known one.
     Command { comm: String, parent: u32, known: Option<u64> },
+    /// The listening sockets of its network namespace.
+    Listeners { namespace: String },
     /// Its mappings.
     Maps,
+}
+
+impl Question {
+    fn same_kind(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
 }
 
 /// A command line, and what the process looks like by it or by its parent's.
@@ -43,6 +52,7 @@ pub(crate) struct Command {
 pub(crate) enum Outcome {
     /// `None`: unchanged.
     Command(Result<Option<Command>, Absence>),
+    Listeners(String, Result<Ports, Absence>),
     Maps(Result<Mappings, Absence>),
 }
 
@@ -63,8 +73,11 @@ struct Asked {
 
 impl Asked {
     fn no_answer(&self, took: Duration) -> Answer {
-        let outcome = match self.question {
+        let outcome = match &self.question {
             Question::Command { .. } => Outcome::Command(Err(Absence::NoAnswer)),
+            Question::Listeners { namespace } => {
+                Outcome::Listeners(namespace.clone(), Err(Absence::NoAnswer))
+            }
             Question::Maps => Outcome::Maps(Err(Absence::NoAnswer)),
         };
         Answer { pid: self.pid, start_ticks: self.start_ticks, outcome, took }
@@ -81,8 +94,8 @@ struct Running {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Command lines before mappings: they are what people see.
-    commands: VecDeque<Asked>,
+    /// All but mappings come first: they are what people see.
+    urgent: VecDeque<Asked>,
     maps: VecDeque<Asked>,
     running: Vec<Running>,
     answers: Vec<Answer>,
@@ -93,7 +106,7 @@ struct State {
 
 impl State {
     fn queued(&self) -> bool {
-        !self.commands.is_empty() || !self.maps.is_empty()
+        !self.urgent.is_empty() || !self.maps.is_empty()
     }
 
     fn stuck(&self) -> usize {
@@ -132,13 +145,13 @@ impl BlockingReads {
     /// Puts a question; false if that process has one open that must come back first.
     pub(crate) fn ask(&mut self, pid: u32, start_ticks: u64, question: Question) -> bool {
         let mut state = self.shared.lock();
-        let is_maps = question == Question::Maps;
         let hangs = state.running.iter().any(|running| {
             running.asked.pid == pid
-                && (running.given_up || (running.asked.question == Question::Maps) == is_maps)
+                && (running.given_up || running.asked.question.same_kind(&question))
         });
-        let queue = if is_maps { &mut state.maps } else { &mut state.commands };
-        if hangs || queue.iter().any(|asked| asked.pid == pid) {
+        let queue = if question == Question::Maps { &mut state.maps } else { &mut state.urgent };
+        let waits = |asked: &Asked| asked.pid == pid && asked.question.same_kind(&question);
+        if hangs || queue.iter().any(waits) {
             return false;
         }
         queue.push_back(Asked { pid, start_ticks, question });
@@ -150,14 +163,13 @@ impl BlockingReads {
         true
     }
 
-    /// Waits until all command lines that were asked for are there, but no longer than `patience`.
-    pub(crate) fn wait_for_commands(&self, patience: Duration) {
+    /// Waits until all but the mappings is there, but no longer than `patience`.
+    pub(crate) fn wait_for_urgent(&self, patience: Duration) {
         let state = self.shared.lock();
         let open = |state: &mut State| {
-            let command = |running: &Running| {
-                !running.given_up && matches!(running.asked.question, Question::Command { .. })
-            };
-            !state.commands.is_empty() || state.running.iter().any(command)
+            let counts =
+                |running: &Running| !running.given_up && running.asked.question != Question::Maps;
+            !state.urgent.is_empty() || state.running.iter().any(counts)
         };
         drop(self.shared.done.wait_timeout_while(state, patience, open));
     }
@@ -177,8 +189,8 @@ impl BlockingReads {
             if state.threads < MOST_THREADS {
                 self.start_thread(&mut state);
             } else {
-                let State { commands, maps, .. } = &mut *state;
-                let waiting = commands.drain(..).chain(maps.drain(..));
+                let State { urgent, maps, .. } = &mut *state;
+                let waiting = urgent.drain(..).chain(maps.drain(..));
                 answers.extend(waiting.map(|asked| asked.no_answer(Duration::ZERO)));
             }
         }
@@ -210,7 +222,7 @@ fn serve(shared: &Shared, thread: usize) {
     let root = ProcRoot::open(&shared.machine);
     let mut state = shared.lock();
     while !state.closed {
-        let next = state.commands.pop_front().or_else(|| state.maps.pop_front());
+        let next = state.urgent.pop_front().or_else(|| state.maps.pop_front());
         let Some(asked) = next else {
             state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             continue;
@@ -241,6 +253,10 @@ fn read(root: Result<&ProcRoot, &Absence>, prefixes: &[Vec<u8>], asked: &Asked) 
     let task = root.map_err(Clone::clone).and_then(|root| Ok((root, root.task(asked.pid)?)));
     match &asked.question {
         Question::Maps => Outcome::Maps(task.and_then(|(_, task)| read_maps(&task, prefixes))),
+        Question::Listeners { namespace } => {
+            let ports = task.and_then(|(_, task)| read_listening(&task));
+            Outcome::Listeners(namespace.clone(), ports)
+        }
         Question::Command { comm, parent, known } => {
             Outcome::Command(task.and_then(|(root, task)| {
                 let line = read_cmdline(&task, comm, *known)?;

@@ -156,8 +156,8 @@ fn find_unit(path: &str) -> Option<String> {
             .map(|part| part.trim_matches(':'))
     };
     let manager = |unit: &&str| unit.starts_with("user@");
-    let service = units().find(|unit| unit.ends_with(".service") && !manager(unit));
-    let scope = || units().find(|unit| unit.ends_with(".scope"));
+    let service = units().find(|unit| unit.strip_suffix(".service").is_some() && !manager(unit));
+    let scope = || units().find(|unit| unit.strip_suffix(".scope").is_some());
     service.or_else(scope).or_else(|| units().find(manager)).map(|unit| clean(unit.as_bytes()))
 }
 

@@ -155,6 +155,7 @@ mod tests {
     fn hostile_lines_take_no_quadratic_time() {
         for piece in [
             "://",
+            "a://",
             "eyJ-",
             "\"a\":",
             "hf_",

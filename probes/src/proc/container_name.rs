@@ -31,10 +31,10 @@ impl ContainerNames {
         id: &str,
         now_ms: u64,
     ) -> Reading<String> {
-        if let Some((at, name)) = self.names.get(id) {
-            if name.value().is_some() || now_ms.saturating_sub(*at) < AGAIN_MS {
-                return name.clone();
-            }
+        if let Some((at, name)) = self.names.get(id)
+            && (name.value().is_some() || now_ms.saturating_sub(*at) < AGAIN_MS)
+        {
+            return name.clone();
         }
         let name = read_name(machine, runtime, id);
         self.names.retain(|_, (at, _)| now_ms.saturating_sub(*at) < 100 * AGAIN_MS);
@@ -70,19 +70,19 @@ fn read_log_link(machine: &Machine, id: &str) -> Reading<String> {
         Ok(entries) => entries,
         Err(error) => return Reading::Absent(Absence::from_io(&error)),
     };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let found = names.filter_map(|name| parse_log_name(&name.to_string_lossy(), id)).next();
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    let found = names.find_map(|name| parse_log_name(&name.to_string_lossy(), id));
     found.map_or(Reading::UNSUPPORTED, Reading::Value)
 }
 
-fn parse_docker_config(bytes: &[u8]) -> Option<String> {
+pub(super) fn parse_docker_config(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let name = text.split("\"Name\":\"/").nth(1)?.split('"').next()?;
     plain_name(name)
 }
 
 /// Name lists stand behind the id of their container and before the next one's.
-fn parse_podman_list(bytes: &[u8], id: &str) -> Option<String> {
+pub(super) fn parse_podman_list(bytes: &[u8], id: &str) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let own = text.split(&format!("\"id\":\"{id}\"")).nth(1)?;
     let own = own.split("\"id\":").next()?;
@@ -90,7 +90,7 @@ fn parse_podman_list(bytes: &[u8], id: &str) -> Option<String> {
     plain_name(names.split('"').nth(1)?)
 }
 
-fn parse_log_name(file: &str, id: &str) -> Option<String> {
+pub(super) fn parse_log_name(file: &str, id: &str) -> Option<String> {
     let name = file.strip_suffix(".log")?.strip_suffix(id)?.strip_suffix('-')?;
     let mut parts = name.splitn(3, '_');
     let (pod, namespace, container) = (parts.next()?, parts.next()?, parts.next()?);

@@ -3,7 +3,7 @@
 //! Each descriptor is a link; its target is the only way to tell what it is, so the cost is one call
 //! a descriptor. A zombie whose threads live on has an empty folder while the threads keep the files,
 //! and with them the GPU memory: there the threads' own folders are asked. Needs the process's uid or
-//! CAP_SYS_PTRACE. Where the host's root is mounted elsewhere, targets may carry that prefix.
+//! `CAP_SYS_PTRACE`. Where the host's root is mounted elsewhere, targets may carry that prefix.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -151,13 +151,13 @@ pub(crate) fn numbers_in(
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Target {
+pub(super) enum Target {
     Device(String),
     Socket(u64),
     Other,
 }
 
-fn parse_target(target: &[u8], prefixes: &[Vec<u8>]) -> Target {
+pub(super) fn parse_target(target: &[u8], prefixes: &[Vec<u8>]) -> Target {
     if let Some(inode) = target.strip_prefix(b"socket:[").and_then(|t| t.strip_suffix(b"]")) {
         let inode = std::str::from_utf8(inode).ok().and_then(|inode| inode.parse().ok());
         return inode.map_or(Target::Other, Target::Socket);

@@ -56,4 +56,17 @@ impl View {
     pub(crate) fn may_differ(&self) -> bool {
         self.host_pids == Some(false)
     }
+
+    /// Why a process that exists may not be seen here, where that can be.
+    pub(crate) fn unseen(&self) -> Option<&'static str> {
+        match self.host_pids {
+            Some(true) => None,
+            Some(false) => {
+                Some("our /proc shows one container only: it runs elsewhere, or has ended")
+            }
+            None => {
+                Some("our /proc hides other users' processes: it is one of those, or has ended")
+            }
+        }
+    }
 }

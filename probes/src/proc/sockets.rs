@@ -3,7 +3,10 @@
 //! Those files show the network namespace of the process through which they are read, so they are
 //! read once for each namespace and kept for a while. They name a socket by its inode, not by its
 //! owner. The kernel lists listening sockets before all others, so reading stops at the first other
-//! one: a server with 50,000 connections costs no more than an idle one.
+//! one: a server with 50,000 connections costs no more than an idle one. It is dear all the same,
+//! because the kernel walks its whole table of connections, half a million slots on a large box, to
+//! find out that there is no other one: 6 ms a file were measured. So it is done by the thread that
+//! reads what can block, seldom, and with a pause after it.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read as _};
@@ -18,10 +21,13 @@ const LISTENING: &str = "0A";
 const LIMIT_BYTES: u64 = 1 << 20;
 
 /// As long as a listing is good for; a server opens its port once.
-const KEEP_MS: u64 = 10_000;
+const KEEP_MS: u64 = 30_000;
 
 /// Boxes with hundreds of pods have as many namespaces; only those of GPU processes come here.
 const MOST_NAMESPACES: usize = 256;
+
+/// Ports by inode.
+pub(crate) type Ports = HashMap<u64, u16>;
 
 /// Ports by inode, for each network namespace.
 #[derive(Debug, Default)]
@@ -29,52 +35,55 @@ pub(crate) struct Listeners {
     namespaces: HashMap<String, Listing>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Listing {
-    read_at_ms: u64,
-    ports: Result<HashMap<u64, u16>, Absence>,
+    asked_at_ms: u64,
+    ports: Reading<Ports>,
 }
 
 impl Listeners {
+    /// Whether a namespace has to be read: `Some(true)` for the first time, `Some(false)` again.
+    pub(crate) fn is_due(&self, namespace: &str, now_ms: u64) -> Option<bool> {
+        match self.namespaces.get(namespace) {
+            None => Some(true),
+            Some(listing) => {
+                (now_ms.saturating_sub(listing.asked_at_ms) >= KEEP_MS).then_some(false)
+            }
+        }
+    }
+
+    pub(crate) fn asked(&mut self, namespace: &str, now_ms: u64) {
+        if self.namespaces.len() >= MOST_NAMESPACES && !self.namespaces.contains_key(namespace) {
+            self.namespaces.clear();
+        }
+        self.namespaces.entry(namespace.to_string()).or_default().asked_at_ms = now_ms;
+    }
+
+    pub(crate) fn answered(&mut self, namespace: &str, ports: Result<Ports, Absence>) {
+        // A process that ended meanwhile says nothing of its namespace.
+        if ports == Err(Absence::Gone) {
+            self.namespaces.remove(namespace);
+        } else if let Some(listing) = self.namespaces.get_mut(namespace) {
+            listing.ports = ports.into();
+        }
+    }
+
     /// The ports on which the owner of these sockets listens, ascending.
-    pub(crate) fn read_ports(
-        &mut self,
-        task: &Task,
-        sockets: &[u64],
-        now_ms: u64,
-    ) -> Reading<Vec<u16>> {
-        if sockets.is_empty() {
-            return Vec::new().into();
-        }
-        let namespace = match task.link("ns/net") {
-            Ok(namespace) => namespace,
-            Err(why) => return Reading::Absent(why),
-        };
-        let fresh = |listing: &Listing| now_ms.saturating_sub(listing.read_at_ms) < KEEP_MS;
-        if !self.namespaces.get(&namespace).is_some_and(fresh) {
-            self.namespaces.retain(|_, listing| fresh(listing));
-            if self.namespaces.len() >= MOST_NAMESPACES {
-                self.namespaces.clear();
-            }
-            let listing = Listing { read_at_ms: now_ms, ports: read_listening(task) };
-            self.namespaces.insert(namespace.clone(), listing);
-        }
-        match self.namespaces.get(&namespace).map(|listing| &listing.ports) {
-            Some(Ok(by_inode)) => {
-                let mut ports: Vec<u16> =
-                    sockets.iter().filter_map(|inode| by_inode.get(inode).copied()).collect();
-                ports.sort_unstable();
-                ports.dedup();
-                ports.into()
-            }
-            Some(Err(why)) => Reading::Absent(why.clone()),
-            None => Reading::default(),
-        }
+    pub(crate) fn ports(&self, namespace: &str, sockets: &[u64]) -> Reading<Vec<u16>> {
+        let Some(listing) = self.namespaces.get(namespace) else { return Reading::default() };
+        listing.ports.as_ref().map(|by_inode| {
+            let mut ports: Vec<u16> =
+                sockets.iter().filter_map(|inode| by_inode.get(inode).copied()).collect();
+            ports.sort_unstable();
+            ports.dedup();
+            ports
+        })
     }
 }
 
-fn read_listening(task: &Task) -> Result<HashMap<u64, u16>, Absence> {
-    let mut ports = HashMap::new();
+/// The listening sockets of a process's network namespace.
+pub(crate) fn read_listening(task: &Task) -> Result<Ports, Absence> {
+    let mut ports = Ports::new();
     let four = task.open_file("net/tcp");
     // A kernel without IPv6 has no second file; without either there is no answer.
     let six = task.open_file("net/tcp6");
@@ -88,7 +97,7 @@ fn read_listening(task: &Task) -> Result<HashMap<u64, u16>, Absence> {
 }
 
 /// Adds inode and port of the listening sockets at the start of a listing.
-pub(crate) fn parse_listening(mut lines: impl BufRead, ports: &mut HashMap<u64, u16>) {
+pub(crate) fn parse_listening(mut lines: impl BufRead, ports: &mut Ports) {
     let mut line = Vec::new();
     let mut number = 0;
     loop {

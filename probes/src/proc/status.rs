@@ -2,7 +2,7 @@
 //!
 //! A line a field, in an order and number that grows with the kernel; what is missing is absent and
 //! takes nothing else with it. `Vm…` lines are missing for zombies and kernel threads, which have no
-//! memory of their own any more. `VmPin` is what devices pin: RDMA, GPUDirect, vfio. What the NVIDIA
+//! memory of their own any more. `VmPin` is what devices pin: RDMA, `GPUDirect`, vfio. What the NVIDIA
 //! driver pins for CUDA is counted there by some versions only. The name is escaped by the kernel,
 //! but may still hold bytes that are no UTF-8.
 

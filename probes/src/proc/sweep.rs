@@ -81,7 +81,8 @@ impl Sweep {
     }
 
     /// Memory is unexplained: starts a fast round, unless there was one lately.
-    pub(crate) fn hurry(&mut self, now_ms: u64) {
+    pub(crate) fn hurry(&mut self) {
+        let now_ms = self.stepped_at_ms.unwrap_or(0);
         let lately = |at: u64| now_ms.saturating_sub(at) < HURRY_AGAIN_MS;
         if !self.hurried_at_ms.is_some_and(lately) {
             self.hurried_at_ms = Some(now_ms);

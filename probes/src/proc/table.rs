@@ -14,14 +14,18 @@ use crate::machine::Machine;
 use crate::reading::{Absence, Reading};
 use crate::snapshot::{Gpu, Stamp};
 
+use super::ancestors::Family;
 use super::blocking::{Answer, BlockingReads, Outcome, Question};
+use super::container_name::ContainerNames;
 use super::fds::DescriptorReader;
 use super::namespace::read_view;
+use super::sockets::Listeners;
 use super::stat::{parse_boot_time, parse_stat};
 pub use super::sweep::Coverage;
 use super::sweep::Sweep;
-use super::task::ProcRoot;
-use super::tracked::{Sources, Tracked};
+use super::task::{ProcRoot, reread};
+use super::tracked::{Sources, Tracked, never_seen};
+use super::users::Users;
 use super::uses::{join_uses, open_uses, stale_uses};
 use super::{GpuUse, Process};
 
@@ -34,14 +38,18 @@ const COMMAND_MS: u64 = 30_000;
 /// Mappings are dear to read (an engine has ten thousand) and change little.
 const MAPS_MS: u64 = 60_000;
 
-/// After reading mappings for a while, that while times this is paused: half a percent of one core.
-const MAPS_PAUSE: u32 = 200;
+/// After a dear read (mappings, listening sockets) this many times its length is paused before the
+/// next one that is no first one: a quarter percent of one core.
+const PAUSE: u32 = 400;
 
 /// A process that did not answer is asked again only after this.
 const NO_ANSWER_MS: u64 = 60_000;
 
 /// A tick's time for slow parts of known processes.
 const SLOW_STEP: Duration = Duration::from_micros(300);
+
+/// For how many processes the file of every tick is kept open.
+const MOST_OPEN: usize = 256;
 
 /// The clock may be set while we run, and the time of boot with it.
 const BOOT_MS: u64 = 300_000;
@@ -63,7 +71,7 @@ pub struct ProcessTable {
     gone: BTreeMap<u32, Process>,
     reads: BlockingReads,
     patience: Duration,
-    maps_free_at: Instant,
+    dear_free_at: Instant,
     sweep: Sweep,
 }
 
@@ -78,7 +86,7 @@ impl ProcessTable {
             tracked: BTreeMap::new(),
             gone: BTreeMap::new(),
             patience: PATIENCE,
-            maps_free_at: Instant::now(),
+            dear_free_at: Instant::now(),
             sweep: Sweep::default(),
         }
     }
@@ -93,8 +101,8 @@ impl ProcessTable {
 
     /// Memory is held by nobody visible: look at everyone's descriptors within seconds. Call as often
     /// as you like, it happens every two minutes at most.
-    pub fn hurry(&mut self, now_ms: u64) {
-        self.sweep.hurry(now_ms);
+    pub fn hurry(&mut self) {
+        self.sweep.hurry();
     }
 
     /// How many processes there are, and into how many we may not look.
@@ -112,7 +120,7 @@ impl ProcessTable {
         };
         sources.family.forget();
         self.read_boot_time(&mut sources, now_ms);
-        self.apply_answers(now_ms);
+        self.apply_answers(&mut sources, now_ms);
 
         for tracked in self.tracked.values_mut() {
             tracked.listed = false;
@@ -121,14 +129,13 @@ impl ProcessTable {
         let mut rows: BTreeMap<u32, Vec<GpuUse>> = BTreeMap::new();
         let mut absent: BTreeMap<u32, Vec<GpuUse>> = BTreeMap::new();
         for (pid, uses) in uses {
-            match self.resolve(pid, &sources) {
-                Some(here) => rows.entry(here).or_default().extend(uses),
-                None => {
-                    absent.insert(pid, uses);
-                    if let Some(other) = self.tracked.get_mut(&pid) {
-                        other.foreign = true;
-                    }
-                }
+            if let Some(here) = self.resolve(pid, &sources) {
+                rows.entry(here).or_default().extend(uses);
+                continue;
+            }
+            absent.insert(pid, uses);
+            if let Some(other) = self.tracked.get_mut(&pid) {
+                other.foreign = true;
             }
         }
         for (&pid, tracked) in &self.tracked {
@@ -160,18 +167,15 @@ impl ProcessTable {
             }
         }
         self.read_overdue(&mut sources, now_ms);
-        self.ask(now_ms);
+        self.ask(&mut sources, now_ms);
 
         for (&pid, tracked) in &mut self.tracked {
-            match rows.remove(&pid) {
-                Some(uses) => {
-                    tracked.listed = true;
-                    tracked.process.gpus = uses;
-                }
-                None => {
-                    let devices = tracked.process.device_files.value();
-                    tracked.process.gpus = open_uses(devices.map_or(&[], Vec::as_slice), gpus);
-                }
+            if let Some(uses) = rows.remove(&pid) {
+                tracked.listed = true;
+                tracked.process.gpus = uses;
+            } else {
+                let devices = tracked.process.device_files.value();
+                tracked.process.gpus = open_uses(devices.map_or(&[], Vec::as_slice), gpus);
             }
         }
         self.tracked
@@ -188,10 +192,10 @@ impl ProcessTable {
             descriptors: DescriptorReader::new(&self.machine),
             machine: self.machine.clone(),
             root,
-            listeners: Default::default(),
-            users: Default::default(),
-            container_names: Default::default(),
-            family: Default::default(),
+            listeners: Listeners::default(),
+            users: Users::default(),
+            container_names: ContainerNames::default(),
+            family: Family::default(),
             buffer: Vec::new(),
             boot_ms: None,
             page_bytes: procfs::page_size(),
@@ -240,7 +244,11 @@ impl ProcessTable {
     ) -> Result<(), (Absence, Box<Tracked>)> {
         let begin = Instant::now();
         let mut buffer = std::mem::take(&mut sources.buffer);
-        let read = sources.root.read_stat(pid, &mut buffer);
+        let file = self.tracked.get(&pid).and_then(|tracked| tracked.stat_file.as_ref());
+        let read = match file {
+            Some(file) if reread(file, &mut buffer) => Ok(()),
+            _ => sources.root.read_stat(pid, &mut buffer),
+        };
         let stat = read.and_then(|()| {
             parse_stat(&buffer).ok_or(Absence::Failed { what: "its stat is no process's".into() })
         });
@@ -259,6 +267,10 @@ impl ProcessTable {
         if is_new {
             if let Err(why) = tracked.read_slow(sources, now_ms) {
                 return Err((why, Box::new(tracked)));
+            }
+            // Of plain files an old one would stay readable. Descriptors of our own are not endless.
+            if self.machine.is_live() && self.tracked.len() < MOST_OPEN {
+                tracked.stat_file = sources.root.open_stat(pid);
             }
             // Spread over the pids, so that those who started together do not come together.
             tracked.slow_due_ms = now_ms + SLOW_MS / 2 + u64::from(pid % 50) * SLOW_MS / 50;
@@ -286,10 +298,10 @@ impl ProcessTable {
         }
     }
 
-    /// Puts the questions that are due, and waits a little for the names of new processes.
-    fn ask(&mut self, now_ms: u64) {
-        let mut names = false;
-        let mut maps = self.maps_free_at <= Instant::now();
+    /// Puts the questions that are due, and waits a little for what is new.
+    fn ask(&mut self, sources: &mut Sources, now_ms: u64) {
+        let mut new = false;
+        let mut free = self.dear_free_at <= Instant::now();
         for (&pid, tracked) in &mut self.tracked {
             let start = tracked.start_ticks;
             if tracked.command_due_ms <= now_ms {
@@ -300,33 +312,56 @@ impl ProcessTable {
                 };
                 if self.reads.ask(pid, start, question) {
                     tracked.command_due_ms = now_ms + COMMAND_MS;
-                    names |= tracked.process.command == Reading::default();
+                    new |= tracked.process.command == Reading::default();
+                }
+            }
+            let network = tracked.network.as_deref();
+            let due = network.and_then(|n| Some((n, sources.listeners.is_due(n, now_ms)?)));
+            if let Some((network, first)) = due
+                && (first || free)
+            {
+                let question = Question::Listeners { namespace: network.to_string() };
+                if self.reads.ask(pid, start, question) {
+                    sources.listeners.asked(network, now_ms);
+                    new |= first;
+                    free &= first;
                 }
             }
             let first = tracked.process.libraries == Reading::default();
-            if tracked.maps_due_ms <= now_ms && (first || maps) {
-                if self.reads.ask(pid, start, Question::Maps) {
-                    tracked.maps_due_ms = now_ms + MAPS_MS;
-                    maps &= first;
-                }
+            if tracked.maps_due_ms <= now_ms
+                && (first || free)
+                && self.reads.ask(pid, start, Question::Maps)
+            {
+                tracked.maps_due_ms = now_ms + MAPS_MS;
+                free &= first;
             }
         }
-        if names {
-            self.reads.wait_for_commands(self.patience);
-            self.apply_answers(now_ms);
+        if new {
+            self.reads.wait_for_urgent(self.patience);
+            self.apply_answers(sources, now_ms);
         }
     }
 
-    fn apply_answers(&mut self, now_ms: u64) {
+    fn apply_answers(&mut self, sources: &mut Sources, now_ms: u64) {
         for Answer { pid, start_ticks, outcome, took } in self.reads.answers() {
-            if let Outcome::Maps(_) = outcome {
-                self.maps_free_at = Instant::now() + took * MAPS_PAUSE;
+            if !matches!(outcome, Outcome::Command(_)) {
+                self.dear_free_at = Instant::now() + took * PAUSE;
+            }
+            if let Outcome::Listeners(network, ports) = outcome {
+                sources.listeners.answered(&network, ports);
+                let all = self.tracked.values_mut();
+                for tracked in all.filter(|t| t.network.as_ref() == Some(&network)) {
+                    tracked.process.listening_ports =
+                        sources.listeners.ports(&network, &tracked.sockets);
+                }
+                continue;
             }
             let tracked = self.tracked.get_mut(&pid);
             let Some(tracked) = tracked.filter(|tracked| tracked.start_ticks == start_ticks) else {
                 continue;
             };
             match outcome {
+                Outcome::Listeners(..) => {}
                 Outcome::Command(answer) => {
                     if answer == Err(Absence::NoAnswer) {
                         tracked.command_due_ms = now_ms + NO_ANSWER_MS;
@@ -359,15 +394,13 @@ impl ProcessTable {
                 tracked.into_gone(Absence::Gone, now_ms)
             });
             // Only one that was never seen here can live elsewhere.
-            let elsewhere = sources.view.may_differ() && process.start_ticks.value().is_none();
-            let exists = if elsewhere {
-                let what = "our /proc shows one container only: it runs elsewhere, or has ended";
-                Reading::Absent(Absence::Failed { what: what.into() })
-            } else {
-                process.exists
+            let process = match sources.view.unseen() {
+                _ if process.start_ticks.value().is_some() => process,
+                Some(what) => never_seen(process, &Absence::Failed { what: what.into() }),
+                None => never_seen(process, &Absence::Gone),
             };
             let read = Stamp { at_ms: now_ms, took_us: 0 };
-            self.gone.insert(pid, Process { gpus, exists, read, ..process });
+            self.gone.insert(pid, Process { read, gpus, ..process });
         }
     }
 

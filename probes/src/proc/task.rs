@@ -54,6 +54,13 @@ impl ProcRoot {
         })
     }
 
+    /// `PID/stat` kept open: reading it again costs half of opening it again. Such a file stays with
+    /// its process, and answers "no such process" when that has ended and another has its number.
+    pub(crate) fn open_stat(&self, pid: u32) -> Option<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        openat(&self.dir, Name::new(pid, "/stat").as_str(), flags, Mode::empty()).ok()
+    }
+
     /// `PID/stat` in one open, for the part that is read every tick.
     pub(crate) fn read_stat(&self, pid: u32, into: &mut Vec<u8>) -> Result<(), Absence> {
         let name = Name::new(pid, "/stat");
@@ -98,6 +105,12 @@ impl Task {
         openat(&self.dir, name, FOLDER, Mode::empty()).map_err(|errno| self.absence(errno))
     }
 
+    /// How many descriptors it has, from Linux 6.2 on; before that and elsewhere 0.
+    pub(crate) fn descriptor_count(&self) -> u64 {
+        let stat = rustix::fs::statat(&self.dir, "fd", rustix::fs::AtFlags::empty());
+        stat.ok().and_then(|stat| u64::try_from(stat.st_size).ok()).unwrap_or(0)
+    }
+
     /// What one of its links points to.
     pub(crate) fn link(&self, name: &str) -> Result<String, Absence> {
         link(&self.dir, name)
@@ -124,6 +137,13 @@ fn folder(at: &OwnedFd, name: &str) -> Result<OwnedFd, Absence> {
 fn link(at: &OwnedFd, name: &str) -> Result<String, Absence> {
     let target = rustix::fs::readlinkat(at, name, Vec::new()).map_err(absence)?;
     Ok(target.to_string_lossy().into_owned())
+}
+
+/// Reads a file of [`ProcRoot::open_stat`] once more; false if its process is gone.
+pub(crate) fn reread(file: &OwnedFd, into: &mut Vec<u8>) -> bool {
+    into.clear();
+    into.reserve(CHUNK_BYTES);
+    rustix::io::pread(file, rustix::buffer::spare_capacity(into), 0).is_ok_and(|length| length > 0)
 }
 
 /// A reason from an error number.
@@ -203,4 +223,44 @@ pub(crate) fn clean(bytes: &[u8]) -> String {
 fn deceives(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Fake, FakeBox};
+    use super::*;
+
+    #[test]
+    fn a_process_that_ends_while_it_is_read_is_gone_and_a_missing_file_unsupported() {
+        let fake = FakeBox::new();
+        fake.process(&Fake::default());
+        let root = ProcRoot::open(&fake.machine()).unwrap();
+        let task = root.task(100).unwrap();
+        let mut buffer = Vec::new();
+        task.read("status", 4096, &mut buffer).unwrap();
+        assert_eq!(task.read("loginuid", 4096, &mut buffer), Err(Absence::Unsupported));
+        fake.remove("proc/100");
+        // Another one with its number is not mistaken for it.
+        fake.process(&Fake { start: 9_000, ..Fake::default() });
+        assert_eq!(task.read("status", 4096, &mut buffer), Err(Absence::Gone));
+        assert_eq!(task.open_folder("fd").err(), Some(Absence::Gone));
+        assert_eq!(root.task(101).err(), Some(Absence::Gone));
+    }
+
+    #[test]
+    fn a_file_is_read_whole_or_cut_at_its_limit() {
+        let fake = FakeBox::new();
+        fake.put("proc/long", &[b'x'; 100_000]);
+        let root = ProcRoot::open(&fake.machine()).unwrap();
+        let mut buffer = Vec::new();
+        root.read("long", 1 << 20, &mut buffer).unwrap();
+        assert_eq!(buffer.len(), 100_000);
+        root.read("long", 5_000, &mut buffer).unwrap();
+        assert_eq!(buffer.len(), 5_000);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_a_terminal() {
+        assert_eq!(clean(b"a\x1b[2J\n\xff\x07"), "a\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}");
+    }
 }

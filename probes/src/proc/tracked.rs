@@ -1,5 +1,7 @@
 //! One process that is followed: what is known of it, and when which part is due again.
 
+use std::os::fd::OwnedFd;
+
 use crate::machine::Machine;
 use crate::reading::{Absence, Reading};
 use crate::snapshot::Stamp;
@@ -17,6 +19,9 @@ use super::status::read_status;
 use super::task::{ProcRoot, Task, clean};
 use super::users::Users;
 use super::{DeviceCount, Process};
+
+/// How old descriptors get while their number stays the same.
+const DESCRIPTORS_MS: u64 = 60_000;
 
 /// What all processes are read with.
 #[derive(Debug)]
@@ -49,6 +54,13 @@ pub(crate) struct Tracked {
     pub(crate) listed: bool,
     /// The driver lists its number and means another process; not to be shown.
     pub(crate) foreign: bool,
+    /// Inodes of its sockets, and the network namespace in which to look them up.
+    pub(crate) sockets: Vec<u64>,
+    pub(crate) network: Option<String>,
+    /// How many descriptors there were, and when they were read.
+    descriptors_seen: (u64, u64),
+    /// Its `stat`, kept open.
+    pub(crate) stat_file: Option<OwnedFd>,
     cpu: Option<(u64, u64)>,
     parent_seen: Option<u32>,
 }
@@ -104,10 +116,10 @@ impl Tracked {
             process.ancestors =
                 sources.family.read_ancestors(&sources.root, stat.parent, &mut sources.buffer);
         }
-        if stat.state == 'D' {
-            if let Ok(task) = sources.root.task(process.pid) {
-                process.wchan = read_wchan(&task, &mut sources.buffer);
-            }
+        if stat.state == 'D'
+            && let Ok(task) = sources.root.task(process.pid)
+        {
+            process.wchan = read_wchan(&task, &mut sources.buffer);
         }
     }
 
@@ -116,6 +128,9 @@ impl Tracked {
         let process = &mut self.process;
         let task = sources.root.task(process.pid)?;
         let status = read_status(&task, &mut sources.buffer);
+        if status.uid.absence() == Some(&Absence::Gone) {
+            return Err(Absence::Gone);
+        }
         process.user =
             status.uid.as_ref().map(|uid| sources.users.name(&sources.machine, *uid, now_ms));
         process.uid = status.uid;
@@ -150,18 +165,7 @@ impl Tracked {
         if process.state.text() != "D" {
             process.wchan = read_wchan(&task, &mut sources.buffer);
         }
-        let zombie = process.state.text() == "Z";
-        match sources.descriptors.read(&task, zombie) {
-            Ok(found) => {
-                process.listening_ports =
-                    sources.listeners.read_ports(&task, &found.sockets, now_ms);
-                process.device_files = found.devices.into();
-            }
-            Err(why) => {
-                process.listening_ports = Reading::Absent(why.clone());
-                process.device_files = Reading::Absent(why);
-            }
-        }
+        self.read_descriptors(&task, sources, now_ms);
         if sources.view.own_depth > 0 {
             self.namespace = task.link("ns/pid").ok();
         }
@@ -170,10 +174,48 @@ impl Tracked {
         Ok(())
     }
 
+    /// A call a descriptor is the dearest part; where their number is free to ask and is the same as
+    /// before, they are taken for the same for a minute.
+    fn read_descriptors(&mut self, task: &Task, sources: &mut Sources, now_ms: u64) {
+        let process = &mut self.process;
+        // In a folder of plain files that size means something else.
+        let count = if sources.machine.is_live() { task.descriptor_count() } else { 0 };
+        let (before, at_ms) = self.descriptors_seen;
+        if count > 0 && count == before && now_ms.saturating_sub(at_ms) < DESCRIPTORS_MS {
+            return;
+        }
+        self.descriptors_seen = (count, now_ms);
+        let zombie = process.state.text() == "Z";
+        match sources.descriptors.read(task, zombie) {
+            Ok(found) => {
+                self.sockets = found.sockets;
+                self.network =
+                    if self.sockets.is_empty() { None } else { task.link("ns/net").ok() };
+                process.listening_ports = match &self.network {
+                    Some(network) => sources.listeners.ports(network, &self.sockets),
+                    None if self.sockets.is_empty() => Vec::new().into(),
+                    None => Reading::UNSUPPORTED,
+                };
+                process.device_files = found.devices.into();
+            }
+            Err(why) => {
+                process.listening_ports = Reading::Absent(why.clone());
+                process.device_files = Reading::Absent(why);
+            }
+        }
+    }
+
     pub(crate) fn apply_command(&mut self, answer: Result<Option<Command>, Absence>) {
         let process = &mut self.process;
         match answer {
-            Ok(None) => {}
+            // One that ends takes its command line along and not what we know of it; a zombie has
+            // none any more.
+            Ok(None) | Err(Absence::Gone) => {}
+            Ok(Some(command))
+                if command.line.text.is_empty() && process.command.value().is_some() =>
+            {
+                self.command_hash = Some(command.line.hash);
+            }
             Ok(Some(command)) => {
                 self.command_hash = Some(command.line.hash);
                 let text = command.line.text;
@@ -200,6 +242,7 @@ impl Tracked {
                 self.process.device_maps = maps.devices.into();
                 self.process.libraries = maps.libraries.into();
             }
+            Err(Absence::Gone) => {}
             Err(why) => {
                 self.process.device_maps = Reading::Absent(why.clone());
                 self.process.libraries = Reading::Absent(why);
@@ -249,6 +292,24 @@ impl Tracked {
             ..self.process
         }
     }
+}
+
+/// One that was never here: whatever is not known of it, is not for this one reason.
+pub(crate) fn never_seen(mut process: Process, why: &Absence) -> Process {
+    macro_rules! all_for_that_reason {
+        ($($field:ident)*) => {$(
+            if process.$field.value().is_none() {
+                process.$field = Reading::Absent(why.clone());
+            }
+        )*};
+    }
+    all_for_that_reason!(
+        exists parent user uid comm command secret_exposed state wchan start_ticks started_at_ms
+        cpu_seconds_total cpu_ratio rss_bytes pinned_bytes locked_bytes swap_bytes threads
+        namespace_pids cgroup container container_name pod unit slurm_job engine listening_ports
+        device_files device_maps libraries
+    );
+    process
 }
 
 /// The kernel writes `0` for a process that runs and for one that we may not look at.

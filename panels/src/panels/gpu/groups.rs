@@ -1,8 +1,11 @@
 //! The groups of readings of a GPU as blocks of facts, in the order in which one looks.
 
-use probes::finding::{Finding, Severity, Subject};
+use std::fmt::Write;
+
+use probes::finding::Severity;
 use probes::nvml::clocks;
 use probes::nvml::ecc::RECOVERY_ACTIONS;
+use probes::nvml::nvlink::NvLink;
 use probes::reading::Reading;
 use probes::snapshot::{Gpu, Stamp};
 use probes::units;
@@ -11,11 +14,6 @@ use crate::facts::Block;
 use crate::value::{self, Value};
 use crate::view::View;
 use crate::words;
-
-/// Whether a finding is about this GPU.
-pub(super) fn concerns(finding: &Finding, gpu: &Gpu) -> bool {
-    finding.subject == Subject::Gpu(gpu.index)
-}
 
 /// All groups.
 pub(super) fn blocks(view: &View, gpu: &Gpu) -> Vec<Block> {
@@ -232,23 +230,45 @@ fn nvlink(view: &View, gpu: &Gpu) -> Block {
     }
     out.put("from GPU", rate(&group.tx_bytes_per_second));
     out.put("to GPU", rate(&group.rx_bytes_per_second));
+    // Alike links stand in one row.
+    let mut alike: Vec<(String, bool, Vec<u32>)> = Vec::new();
     for link in &group.links {
-        let count = |reading: &Reading<u64>| Value::count(reading).text;
-        let bad = [&link.replay_total, &link.recovery_total, &link.crc_total]
-            .iter()
-            .any(|total| total.get().is_some_and(|total| total > 0));
-        let speed = Value::rate(&link.speed_bytes_per_second).text;
-        let words = format!(
-            "{} {speed} GB/s, {} replays, {} recoveries, {} CRC",
-            Value::shown(&link.state).text,
-            count(&link.replay_total),
-            count(&link.recovery_total),
-            count(&link.crc_total)
-        );
-        let value = Value::plain(words).alarm_if(bad, Severity::Warning).quiet_if(!bad);
-        out.put(format!("link {}", link.link), value);
+        let (words, bad) = describe(link);
+        match alike.iter_mut().find(|(known, _, _)| *known == words) {
+            Some((_, _, links)) => links.push(link.link),
+            None => alike.push((words, bad, vec![link.link])),
+        }
+    }
+    for (words, bad, mut links) in alike {
+        links.sort_unstable();
+        let value = Value::plain(words).alarm_if(bad, Severity::Warning);
+        out.put(format!("link {}", words::ranges(&links)), value);
     }
     out
+}
+
+fn describe(link: &NvLink) -> (String, bool) {
+    let mut words = format!(
+        "{}, {} GB/s",
+        Value::shown(&link.state).text,
+        Value::rate(&link.speed_bytes_per_second).text
+    );
+    let kinds = [
+        ("replays", &link.replay_total),
+        ("recoveries", &link.recovery_total),
+        ("CRC errors", &link.crc_total),
+    ];
+    let mut bad = false;
+    for (kind, total) in kinds {
+        if let Some(total) = total.get().filter(|total| *total > 0) {
+            bad = true;
+            let _ = write!(words, ", {} {kind}", units::count(total));
+        }
+    }
+    if !bad && kinds.iter().any(|(_, total)| total.value().is_some()) {
+        words.push_str(", no errors");
+    }
+    (words, bad)
 }
 
 fn ecc(view: &View, gpu: &Gpu) -> Block {
@@ -312,7 +332,7 @@ fn xids(view: &View, gpu: &Gpu) -> Block {
         out.put("none", Value::plain("").quiet_if(true));
     }
     for xid in gpu.xids.iter().rev().take(8) {
-        let at = units::moment(xid.at_ms, view.now_ms, view.utc_offset_seconds);
+        let at = units::moment(xid.at_ms, view.at_ms(), view.utc_offset_seconds);
         let value = Value::plain(at).alarm_if(true, Severity::Warning);
         out.put(format!("Xid {}", xid.code), value);
     }

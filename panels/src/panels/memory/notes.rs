@@ -74,6 +74,10 @@ fn is_plain(why: &Absence) -> bool {
 /// The largest share with which vLLM's check at start would pass: it wants that share of the total
 /// to be free after it has made its context.
 fn start_check(gpu: &Gpu) -> Option<String> {
+    // While MIG is on, processes run in instances alone.
+    if gpu.mig.is_none() && gpu.identity.mig_enabled.get() == Some(true) {
+        return None;
+    }
     let free = gpu.memory.free_bytes.get()?.checked_sub(CONTEXT)?;
     let total = gpu.memory.total_bytes.get().filter(|total| *total > 0)?;
     let hundredths = u128::from(free) * 100 / u128::from(total);

@@ -143,12 +143,12 @@ pub(super) fn draw(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, at: us
     if let Some(severity) = severity {
         canvas.glyph(5, y, theme.severity_glyph(severity), theme.severity(severity));
     }
-    let silence = words::silence(gpu, view.now_ms);
+    let silence = words::silence(gpu, view.at_ms());
     if let Some(words) = &silence {
         let style = severity.map_or(theme.dim(), |severity| theme.severity(severity));
         let room = plan.bar_x() + plan.bar - LEFT - 1;
-        // The prefix says nothing that the parentheses do not; without it the rest may fit.
-        let short = words.replace("nvmlDeviceGet", "");
+        // The call's prefix says nothing that the parentheses do not; without it the rest may fit.
+        let short = words.replace("nvmlDeviceGet", "").replacen(" for ", " ", 1);
         let words = if text::width(words) > room { &short } else { words };
         canvas.text_in(LEFT + 1, y, room, words, style);
     } else {
@@ -175,8 +175,9 @@ fn busy(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, gpu: &Gpu) {
 
 /// Why a GPU's row has a `?`: each reason once, with what it hits.
 pub(super) fn reason(gpu: &Gpu, view: &View) -> Option<String> {
-    if let Some(words) = words::silence(gpu, view.now_ms) {
-        return Some(format!("GPU {}: {words}; values are the last ones known", gpu.label()));
+    if let Some(words) = words::silence(gpu, view.at_ms()) {
+        let thread = words::stuck_in(gpu).map_or(String::new(), |at| format!(", in {at}"));
+        return Some(format!("GPU {}: {words}{thread}; values are the last known", gpu.label()));
     }
     let busy = ("BUSY", busy_value(gpu, view));
     let cells = COLUMNS.iter().map(|column| (column.head, (column.pick)(gpu, view)));

@@ -9,7 +9,9 @@ use probes::reading::{Absence, Reading};
 use probes::units;
 
 use crate::canvas::Canvas;
+use crate::table::{self, Column};
 use crate::text;
+use crate::value::Value;
 use crate::view::View;
 use crate::words::{self, ProcessKey};
 
@@ -104,91 +106,77 @@ fn nobody(view: &View) -> Option<(String, Option<u64>)> {
     (!unknown.is_empty()).then(|| (words::ranges(&unknown), None))
 }
 
-/// Columns from the right edge: where each begins, and its width.
-struct Places {
-    gpus: (u16, u16),
-    held: (u16, u16),
-    state: (u16, u16),
-    pid: (u16, u16),
-    owner: (u16, u16),
+/// The columns behind the name.
+const COLUMNS: &[Column<Process>] = &[
+    Column::number("GPU", 6, 0, |p, _| Value::plain(words::gpus_of(p))),
+    Column::number("HELD", 5, 0, |p, _| Value::plain(held(p))),
+    Column::number("SM", 4, 3, |p, v| Value::percent(&words::busiest(p)).read_at(p.read, v)),
+    Column::number("CPU", 5, 3, |p, v| Value::percent(&p.cpu_ratio).read_at(p.read, v)),
+    Column::number("RSS", 6, 3, |p, v| Value::gib(&p.rss_bytes).read_at(p.read, v)),
+    Column::number("AGE", 4, 4, |p, v| words::age(p, v).quiet_if(true)),
+    Column::words("STATE", 10, 0, |p, v| {
+        let severity = words::process_severity(v, p);
+        let value = Value::plain(words::state(p, v.at_ms())).quiet_if(severity.is_none());
+        value.alarm_if(severity.is_some(), severity.unwrap_or_default())
+    }),
+    Column::number("PID", 7, 0, |p, _| Value::plain(p.pid.to_string())),
+    Column::words("USER CONTAINER", 15, 1, |p, _| Value::plain(owner(p)).quiet_if(true)),
+    Column::words("UNIT", 24, 5, |p, _| Value::shown(&p.unit).quiet_if(true)),
+];
+
+/// Where the name begins.
+const WHO: u16 = 3;
+
+/// What a width shows.
+pub(super) struct Plan {
+    who: u16,
+    columns: Vec<&'static Column<Process>>,
 }
 
-fn places(width: u16) -> Places {
-    let owner = match width {
-        0..72 => 0,
-        72..100 => 17,
-        100..160 => 26,
-        _ => 36,
+/// The columns for a width; what they leave is the name's, as far as the eye follows a row.
+pub(super) fn plan(width: u16) -> Plan {
+    let least = match width {
+        0..72 => 20,
+        72..110 => 28,
+        _ => 40,
     };
-    let mut end = width;
-    let mut take = |columns: u16| {
-        end = end.saturating_sub(columns);
-        let place = (end, columns.saturating_sub(1));
-        (place.0, place.1)
-    };
-    let owner = take(owner);
-    let pid = take(8);
-    let state = take(12);
-    let held = take(6);
-    let gpus = take(7);
-    Places { gpus, held, state, pid, owner }
+    let (columns, left) = table::fitting(COLUMNS, width.saturating_sub(WHO + least + 1));
+    Plan { who: (least + left).min(76), columns }
 }
 
 /// Draws the heads.
-pub(super) fn head(canvas: &mut Canvas, y: u16, rows: &Range<usize>, count: usize) {
+pub(super) fn head(canvas: &mut Canvas, y: u16, plan: &Plan, rows: &Range<usize>, count: usize) {
     let theme = canvas.theme;
-    let style = theme.heading();
-    let at = places(canvas.width());
-    let end = canvas.text(3, y, "WHO", style);
+    let end = canvas.text(WHO, y, "WHO", theme.heading());
     if rows.len() < count {
         let note = format!("{}–{} of {count}", rows.start + 1, rows.end);
-        canvas.text_in(end + 2, y, at.gpus.0.saturating_sub(end + 3), &note, theme.dim());
+        let room = (WHO + plan.who).saturating_sub(end + 2);
+        canvas.text_in(end + 2, y, room, &note, theme.dim());
     }
-    canvas.right(at.gpus.0, y, at.gpus.1, "GPU", style);
-    canvas.right(at.held.0, y, at.held.1, "HELD", style);
-    canvas.text_in(at.state.0 + 1, y, at.state.1, "STATE", style);
-    canvas.right(at.pid.0, y, at.pid.1, "PID", style);
-    if at.owner.1 > 0 {
-        canvas.text_in(at.owner.0 + 1, y, at.owner.1, "USER CONTAINER", style);
-    }
+    table::heads(canvas, WHO + plan.who + 1, y, &plan.columns, None);
 }
 
 /// Draws one row.
-pub(super) fn draw(canvas: &mut Canvas, y: u16, view: &View, holder: &Holder) {
+pub(super) fn draw(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, holder: &Holder) {
     let theme = canvas.theme;
-    let at = places(canvas.width());
-    let who = at.gpus.0.saturating_sub(4);
+    let x = WHO + plan.who + 1;
     match holder {
         Holder::Process(process) => {
-            let severity = words::process_severity(view, process);
-            let style = severity.map_or(theme.text(), |severity| theme.severity(severity));
-            if let Some(severity) = severity {
-                canvas.glyph(1, y, theme.severity_glyph(severity), style);
+            if let Some(severity) = words::process_severity(view, process) {
+                canvas.glyph(1, y, theme.severity_glyph(severity), theme.severity(severity));
             }
-            let name_end = canvas.text_in(3, y, who, &words::who(process), theme.text());
-            debug_assert!(name_end <= at.gpus.0 || who == 0);
-            canvas.right(at.gpus.0, y, at.gpus.1, &words::gpus_of(process), theme.text());
-            let held = held(process);
-            canvas.right(at.held.0, y, at.held.1, &held, theme.text());
-            let state = words::state(process, view.now_ms);
-            let quiet = severity.is_none();
-            let style = if quiet { theme.dim() } else { style };
-            canvas.text_in(at.state.0 + 1, y, at.state.1, &state, style);
-            canvas.right(at.pid.0, y, at.pid.1, &process.pid.to_string(), theme.text());
-            if at.owner.1 > 0 {
-                canvas.text_in(at.owner.0 + 1, y, at.owner.1, &owner(process), theme.dim());
-            }
+            canvas.text_in(WHO, y, plan.who, &words::who(view.snapshot, process), theme.text());
+            table::cells(canvas, x, y, &plan.columns, process, view, true);
         }
         Holder::Sum { sum, gpus, bytes } => {
-            let name = match sum {
-                Sum::Nobody => "held by nobody visible",
-                Sum::Reserved => "driver reserved",
+            let (name, style) = match sum {
+                Sum::Nobody => ("held by nobody visible", theme.text()),
+                Sum::Reserved => ("driver reserved", theme.dim()),
             };
-            let style = if *sum == Sum::Nobody { theme.text() } else { theme.dim() };
-            canvas.text_in(3, y, who, name, style);
-            canvas.right(at.gpus.0, y, at.gpus.1, gpus, style);
-            let held = bytes.map_or("?".into(), units::gib);
-            canvas.right(at.held.0, y, at.held.1, &held, style);
+            canvas.text_in(WHO, y, plan.who, name, style);
+            // GPU and HELD are the first two columns at every width.
+            canvas.right(x, y, 6, gpus, style);
+            canvas.right(x + 7, y, 5, &bytes.map_or("?".into(), units::gib), style);
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn lines(view: &View) -> Vec<Line> {
     let driver = &view.snapshot.driver;
     let mut out = Vec::new();
     if let Some(problem) = &driver.problem {
-        let severity = if problem.blocking { Severity::Critical } else { Severity::Warning };
+        let severity = problem.severity();
         out.push(Line { label: "", words: problem.title.clone(), severity: Some(severity) });
         // When all GPUs answer, one line is enough; the finding has the rest.
         if !problem.blocking && !view.snapshot.gpus.is_empty() {
@@ -58,7 +58,7 @@ fn session(view: &View, out: &mut Vec<Line>) {
             out.push(line("help", "it is tried again; the rest of the box is read meanwhile"));
         }
         Session::NoAnswer { call, since_ms } => {
-            let age = units::duration(view.now_ms.saturating_sub(*since_ms) / 1000);
+            let age = units::duration(view.at_ms().saturating_sub(*since_ms) / 1000);
             let words = format!("the driver has not answered for {age}");
             out.push(headline(words, Some(Severity::Critical)));
             out.push(line("found", format!("{call} has not returned")));
@@ -127,8 +127,11 @@ pub(super) fn draw(canvas: &mut Canvas, lines: &[Line]) -> u16 {
                 canvas.glyph(x, y, theme.severity_glyph(severity), style);
                 x = canvas.text(x + 2, y, crate::words::severity(severity), style) + 2;
             }
-            canvas.text_in(x, y, canvas.width().saturating_sub(x + 1), &line.words, theme.strong());
-            y += 1 + u16::from(alone);
+            for words in text::wrap(&line.words, canvas.width().saturating_sub(x + 1)) {
+                canvas.text(x, y, &words, theme.strong());
+                y += 1;
+            }
+            y += u16::from(alone);
             continue;
         }
         if line.label != last {

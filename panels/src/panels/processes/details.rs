@@ -2,7 +2,7 @@
 
 use probes::finding::{Severity, Subject};
 use probes::proc::{DeviceCount, Process};
-use probes::reading::Reading;
+use probes::reading::{Absence, Reading};
 use probes::units;
 
 use crate::canvas::Canvas;
@@ -22,20 +22,17 @@ pub(super) fn draw(canvas: &mut Canvas, view: &View, key: ProcessKey, scroll: &m
     };
     let head = head(canvas.width(), view, process);
     let blocks = blocks(view, process);
-    let rows = head.len() + usize::from(facts::rows(&blocks, canvas.width().saturating_sub(2)));
+    let rows = head.len() + usize::from(facts::rows(&blocks, canvas.width().saturating_sub(1)));
     let rows = u16::try_from(rows).unwrap_or(u16::MAX);
-    let (width, height) = (canvas.width(), canvas.height());
-    let from = scroll.set(rows, height);
-    let mut inside = canvas.part(1, 0, width.saturating_sub(1), height);
-    let mut page = inside.scrolled(from);
-    let mut y = 0;
-    for (line, severity) in &head {
-        let style = severity.map_or(theme.strong(), |severity| theme.severity(severity));
-        page.text(0, y, line, style);
-        y += 1;
-    }
-    facts::draw(&mut page, y, &blocks);
-    super::super::position(canvas, scroll, rows);
+    super::super::paged(canvas, scroll, rows, |page| {
+        let mut y = 0;
+        for (line, severity) in &head {
+            let style = severity.map_or(theme.strong(), |severity| theme.severity(severity));
+            page.text(0, y, line, style);
+            y += 1;
+        }
+        facts::draw(page, y, &blocks);
+    });
 }
 
 /// Command and findings over the whole width.
@@ -62,29 +59,37 @@ fn head(width: u16, view: &View, process: &Process) -> Vec<(String, Option<Sever
 fn blocks(view: &View, process: &Process) -> Vec<Block> {
     vec![
         identity(view, process),
-        state(view, process),
         gpus(process),
-        family(view, process),
+        libraries(process),
+        state(view, process),
         place(process),
         memory(process),
+        family(view, process),
         devices("DEVICE FILES OPEN", &process.device_files),
         devices("DEVICE FILES MAPPED", &process.device_maps),
-        libraries(process),
     ]
+}
+
+/// What a process may well be without: then it has none, and nothing is missing.
+fn or_none(reading: &Reading<String>) -> Value {
+    match reading {
+        Reading::Absent(Absence::Unsupported) => Value::plain("none").quiet_if(true),
+        other => Value::shown(other),
+    }
 }
 
 fn identity(view: &View, process: &Process) -> Block {
     let mut block = Block::new("WHO");
     block.text("pid", process.pid.to_string());
     block.put("name", Value::shown(&process.comm));
-    block.put("engine", Value::shown(&process.engine));
+    block.put("engine", or_none(&process.engine));
     block.put("user", Value::shown(&process.user));
     block.put("uid", Value::shown(&process.uid));
     block.put(
         "started",
         Value::of(&process.started_at_ms, |at| {
-            let age = units::duration(view.now_ms.saturating_sub(*at) / 1000);
-            let moment = units::moment(*at, view.now_ms, view.utc_offset_seconds);
+            let age = units::duration(view.at_ms().saturating_sub(*at) / 1000);
+            let moment = units::moment(*at, view.at_ms(), view.utc_offset_seconds);
             format!("{moment}, {age} ago")
         }),
     );
@@ -110,8 +115,8 @@ fn state(view: &View, process: &Process) -> Block {
     block.put("in /proc", here);
     let value = match &process.state {
         Reading::Value(_) => {
-            let severity = words::state_severity(process, view.now_ms);
-            let value = Value::plain(words::state(process, view.now_ms));
+            let severity = words::state_severity(process, view.at_ms());
+            let value = Value::plain(words::state(process, view.at_ms()));
             value.alarm_if(severity.is_some(), severity.unwrap_or_default())
         }
         Reading::Absent(why) => Value::absent(why),
@@ -120,7 +125,7 @@ fn state(view: &View, process: &Process) -> Block {
     block.put(
         "in it since",
         Value::of(&process.state_since_ms, |at| {
-            units::moment(*at, view.now_ms, view.utc_offset_seconds)
+            units::moment(*at, view.at_ms(), view.utc_offset_seconds)
         }),
     );
     block.put("waits in", Value::shown(&process.wchan));
@@ -179,9 +184,9 @@ fn family(view: &View, process: &Process) -> Block {
 
 fn place(process: &Process) -> Block {
     let mut block = Block::new("WHERE");
-    block.put("container", Value::shown(&process.container));
-    block.put("pod", Value::shown(&process.pod));
-    block.put("unit", Value::shown(&process.unit));
+    block.put("container", or_none(&process.container));
+    block.put("pod", or_none(&process.pod));
+    block.put("unit", or_none(&process.unit));
     block.put("control group", Value::shown(&process.cgroup));
     block.put(
         "pids inwards",

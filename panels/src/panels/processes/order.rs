@@ -121,7 +121,7 @@ pub(super) fn rows<'a>(
 
 fn matches(view: &View, process: &Process, needle: &str) -> bool {
     let has = |words: &str| words.to_lowercase().contains(needle);
-    has(&words::who(process))
+    has(&words::who(view.snapshot, process))
         || has(process.command.text())
         || has(process.comm.text())
         || has(process.engine.text())

@@ -149,10 +149,8 @@ fn words(name: &str) -> Vec<String> {
     let mut small = false;
     for c in name.chars() {
         let cut = matches!(c, '-' | '_' | '.');
-        if cut || (small && c.is_ascii_uppercase()) {
-            if !word.is_empty() {
-                words.push(std::mem::take(&mut word));
-            }
+        if (cut || (small && c.is_ascii_uppercase())) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
         }
         if !cut {
             word.push(c.to_ascii_lowercase());

@@ -69,7 +69,7 @@ const ID_NAMES: &[&str] = &[
 
 /// How far the first part of a token and the authority of a URL are looked for, so that a hostile
 /// command line costs no quadratic time.
-const HEAD_LENGTH: usize = 4096;
+const HEAD_LENGTH: usize = 2048;
 
 /// Shorter hexadecimal strings are addresses, short revisions and the like.
 const HEX_LENGTH: usize = 32;
@@ -142,10 +142,14 @@ fn private_key(rest: &str) -> Option<usize> {
 fn user_info(text: &str, at: usize) -> Option<usize> {
     let scheme = text[..at].strip_suffix("://")?;
     let rest = &text[at..];
-    let stop = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
+    if !scheme.ends_with(|c: char| c.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let stop = |b: u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`');
     let most = rest.floor_char_boundary(HEAD_LENGTH);
-    let url = &rest[..rest[..most].find(stop).unwrap_or(most)];
-    let authority = &url[..url.find(['/', '?', '#']).unwrap_or(url.len())];
+    let url = &rest[..rest[..most].bytes().position(stop).unwrap_or(most)];
+    let authority =
+        &url[..url.bytes().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(url.len())];
     if let Some(end) = authority.rfind('@') {
         let user = &authority[..end];
         // `ssh://git@host` names an account.

@@ -13,7 +13,9 @@ fn settle(table: &mut ProcessTable, now_ms: &mut u64, gpus: &[Gpu]) -> Vec<Proce
         let rows = table.tick(*now_ms, gpus);
         let here = |row: &&Process| row.exists.value().is_some();
         let waits = |row: &Process| {
-            row.libraries == Reading::default() || row.command == Reading::default()
+            row.libraries == Reading::default()
+                || row.command == Reading::default()
+                || row.listening_ports == Reading::default()
         };
         if !rows.iter().filter(here).any(waits) {
             return rows;
@@ -21,6 +23,21 @@ fn settle(table: &mut ProcessTable, now_ms: &mut u64, gpus: &[Gpu]) -> Vec<Proce
         assert!(Instant::now() < deadline, "still waiting for {rows:?}");
         std::thread::yield_now();
     }
+}
+
+/// The same, until so many rows are there: the sweep has its own pace.
+fn sweep_until(
+    table: &mut ProcessTable,
+    now_ms: &mut u64,
+    gpus: &[Gpu],
+    rows: usize,
+) -> Vec<Process> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while table.tick(*now_ms, gpus).len() < rows || !table.coverage().complete {
+        assert!(Instant::now() < deadline, "the sweep found too little");
+        *now_ms += 1000;
+    }
+    settle(table, now_ms, gpus)
 }
 
 fn find(rows: &[Process], pid: u32) -> &Process {
@@ -70,6 +87,33 @@ fn a_pid_that_nobody_knows_stays_as_a_row() {
 }
 
 #[test]
+fn where_processes_are_hidden_a_strange_pid_may_be_one_of_them() {
+    let fake = FakeBox::new();
+    fake.remove("proc/1");
+    fake.remove("proc/2");
+    let rows = ProcessTable::new(fake.machine()).tick(1_000, &[gpu(0, &[(4711, 7)])]);
+    let why = rows[0].exists.absence().unwrap().to_string();
+    assert!(why.contains("hides other users' processes"), "{why}");
+}
+
+#[test]
+fn a_zombie_keeps_the_command_line_that_it_had() {
+    let fake = FakeBox::new();
+    fake.process(&Fake::default());
+    let mut table = ProcessTable::new(fake.machine());
+    let mut now = 1_000;
+    let gpus = [gpu(0, &[(100, 7)])];
+    settle(&mut table, &mut now, &gpus);
+    fake.process(&Fake { state: 'Z', ..Fake::default() });
+    fake.put("proc/100/cmdline", b"");
+    for _ in 0..20 {
+        now += 10_000;
+        let rows = table.tick(now, &gpus);
+        assert_eq!(rows[0].command.text(), "vllm serve m --api-key [redacted]");
+    }
+}
+
+#[test]
 fn inside_a_container_a_strange_pid_may_live_elsewhere() {
     let fake = FakeBox::new();
     fake.remove("proc/2");
@@ -85,8 +129,16 @@ fn inside_a_container_a_strange_pid_may_live_elsewhere() {
         let rows = table.tick(now, &gpus);
         assert_eq!(rows.len(), 2);
         for pid in [4711, 37] {
-            let why = find(&rows, pid).exists.absence().unwrap().to_string();
-            assert!(why.contains("runs elsewhere"), "{why}");
+            let row = find(&rows, pid);
+            let reasons = [
+                row.exists.absence(),
+                row.user.absence(),
+                row.rss_bytes.absence(),
+                row.command.absence(),
+            ];
+            for why in reasons.map(|why| why.unwrap().to_string()) {
+                assert!(why.contains("runs elsewhere"), "{why}");
+            }
         }
         assert_eq!(find(&rows, 37).comm.text(), "");
     }
@@ -105,7 +157,7 @@ fn numbers_of_our_own_container_are_translated_on_the_hosts_procfs() {
     fake.link(5001, "fd/3", "/dev/nvidia0");
     let mut table = ProcessTable::new(fake.machine());
     let mut now = 1_000;
-    settle(&mut table, &mut now, &[gpu(0, &[])]);
+    sweep_until(&mut table, &mut now, &[gpu(0, &[])], 1);
     now += 1000;
     let rows = table.tick(now, &[gpu(0, &[(37, 7)])]);
     assert_eq!(rows.len(), 1);
@@ -159,7 +211,7 @@ fn a_holder_that_the_driver_does_not_list_is_found_and_forgotten() {
     fake.process(&Fake { pid: 101, ..Fake::default() });
     let mut table = ProcessTable::new(fake.machine());
     let mut now = 1_000;
-    let rows = settle(&mut table, &mut now, &[gpu(0, &[])]);
+    let rows = sweep_until(&mut table, &mut now, &[gpu(0, &[])], 1);
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].gpus[0].gpu_index, rows[0].gpus[0].kind.as_str()), (1, "open"));
     assert!(rows[0].gpus[0].gpu_bytes.value().is_none());
@@ -185,7 +237,7 @@ fn a_process_that_opens_a_gpu_later_is_found_within_the_round() {
     assert!(found.is_some());
     // In haste it takes a sixth of that.
     fake.link(160, "fd/3", "/dev/nvidiactl");
-    table.hurry(70_000);
+    table.hurry();
     let found = (71..84).find(|second| table.tick(second * 1000, &gpus).len() > 1);
     assert!(found.is_some());
 }
@@ -200,7 +252,7 @@ fn a_zombies_threads_are_asked_for_their_files() {
     fake.link(100, "task/101/fd/9", "/dev/nvidia0");
     let mut table = ProcessTable::new(fake.machine());
     let mut now = 1_000;
-    let rows = settle(&mut table, &mut now, &[gpu(0, &[])]);
+    let rows = sweep_until(&mut table, &mut now, &[gpu(0, &[])], 1);
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].state.text(), "Z");
     assert_eq!(rows[0].rss_bytes.value(), None);
@@ -246,7 +298,7 @@ fn most_memory_comes_first_then_the_lower_number() {
 fn garbage_in_every_file_costs_readings_and_no_rows() {
     let fake = FakeBox::new();
     fake.process(&Fake { comm: b"\xff\xfe) (\n", ..Fake::default() });
-    let garbage: Vec<u8> = (0..2000_u32).map(|n| (n.wrapping_mul(197) % 256) as u8).collect();
+    let garbage: Vec<u8> = (0..2000_u32).map(|n| n.wrapping_mul(197).to_le_bytes()[0]).collect();
     for name in ["status", "cgroup", "cmdline", "maps", "wchan", "net/tcp"] {
         fake.put(&format!("proc/100/{name}"), &garbage);
     }
@@ -378,4 +430,28 @@ fn a_child_without_a_title_is_named_by_its_parent() {
         }
         assert!(Instant::now() < until, "{rows:?}");
     }
+}
+
+#[test]
+fn our_own_children_are_followed_until_they_end() {
+    let machine = Machine::default();
+    if !machine.proc("self/stat").exists() {
+        return;
+    }
+    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = child.id();
+    let gpus = [gpu(0, &[(pid, 7)])];
+    let mut table = ProcessTable::new(machine);
+    let mut now = table.machine.now_ms();
+    let rows = settle(&mut table, &mut now, &gpus);
+    let row = find(&rows, pid);
+    assert_eq!(row.command.text(), "sleep 600");
+    assert_eq!(row.parent, std::process::id().into());
+    assert!(row.started_at_ms.get().unwrap().abs_diff(now) < 600_000);
+    assert!(row.rss_bytes.get().unwrap() > 0);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let rows = table.tick(now + 1000, &gpus);
+    assert!(find(&rows, pid).exists.absence().is_some());
+    assert_eq!(find(&rows, pid).command.text(), "sleep 600");
 }

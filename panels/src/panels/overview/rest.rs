@@ -1,0 +1,66 @@
+//! What fills the rows that GPUs, findings and holders leave: the host in one line, and the kernel's
+//! last lines about GPUs.
+
+use probes::reading::Reading;
+use probes::units;
+
+use crate::canvas::Canvas;
+use crate::value::Value;
+use crate::view::View;
+
+/// Draws from row `y` on, where there is room for it.
+pub(super) fn draw(canvas: &mut Canvas, mut y: u16, view: &View) {
+    let theme = canvas.theme;
+    let left = canvas.height().saturating_sub(y);
+    // Its reason and the box have said all when there is no GPU.
+    if left < 2 || view.snapshot.gpus.is_empty() {
+        return;
+    }
+    canvas.text(3, y, "HOST", theme.heading());
+    canvas.text(12, y, &host(view), theme.dim());
+    y += 1;
+    let log = &view.snapshot.kernel_log;
+    if left < 3 {
+        return;
+    }
+    canvas.text(3, y, "KERNEL", theme.heading());
+    let lines: Vec<String> = match &log.source {
+        Reading::Absent(why) => vec![format!("log cannot be read: {why}")],
+        Reading::Value(_) if log.lines.is_empty() => vec!["nothing about GPUs".into()],
+        Reading::Value(_) => log
+            .lines
+            .iter()
+            .rev()
+            .map(|line| {
+                let at = line.at_ms.get().map_or("time ?".into(), |at| {
+                    units::moment(at, view.at_ms(), view.utc_offset_seconds)
+                });
+                format!("{at}  {}", line.text)
+            })
+            .collect(),
+    };
+    for line in lines.iter().take(usize::from(left - 1)) {
+        canvas.text(12, y, line, theme.dim());
+        y += 1;
+    }
+}
+
+fn host(view: &View) -> String {
+    let host = &view.snapshot.host;
+    let mut parts = vec![format!("CPU {}", Value::percent(&host.cpu_ratio).text)];
+    if let Some(load) = host.load.value().and_then(|load| load.first()) {
+        parts.push(format!("load {load:.1}"));
+    }
+    let of = |name: &str, used: Option<u64>, total: &Reading<u64>| {
+        let total = total.get().filter(|total| *total > 0)?;
+        Some(format!("{name} {} of {}", units::bytes(used?), units::bytes(total)))
+    };
+    let used = match (&host.memory_total_bytes, &host.memory_available_bytes) {
+        (Reading::Value(total), Reading::Value(free)) => Some(total.saturating_sub(*free)),
+        _ => None,
+    };
+    parts.extend(of("memory", used, &host.memory_total_bytes));
+    parts.extend(of("swap", host.swap_used_bytes.get(), &host.swap_total_bytes));
+    parts.extend(of("/dev/shm", host.shm_used_bytes.get(), &host.shm_total_bytes));
+    parts.join("   ")
+}

@@ -1,0 +1,198 @@
+//! No size and no reading makes a panel panic.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use panels::panels::PANELS;
+use panels::theme::{Depth, Theme};
+use panels::ui::Ui;
+use probes::reading::{Absence, Reading};
+use probes::snapshot::{Gpu, Snapshot};
+use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::boxes::{self, Shown};
+use crate::picture;
+
+const KEYS: &[KeyCode] = &[
+    KeyCode::Enter,
+    KeyCode::Esc,
+    KeyCode::Down,
+    KeyCode::Up,
+    KeyCode::PageDown,
+    KeyCode::End,
+    KeyCode::Left,
+    KeyCode::Right,
+    KeyCode::Tab,
+    KeyCode::Backspace,
+    KeyCode::Char('k'),
+    KeyCode::Char('t'),
+    KeyCode::Char('s'),
+    KeyCode::Char('/'),
+    KeyCode::Char('?'),
+    KeyCode::Char('推'),
+    KeyCode::Char('1'),
+    KeyCode::Char('2'),
+    KeyCode::Char('3'),
+];
+
+#[test]
+fn every_panel_of_every_box_draws_at_every_size() {
+    for (name, shown) in boxes::all() {
+        for entry in PANELS {
+            let mut ui = Ui::new(Theme::new(Depth::True, false));
+            ui.show(entry.name);
+            for (width, height) in (0..70).map(|size| (size, size / 3)).chain([
+                (40, 8),
+                (41, 8),
+                (39, 8),
+                (500, 3),
+                (1, 500),
+                (300, 100),
+                (60, 15),
+            ]) {
+                let buf = picture::draw(&mut ui, &shown.view(), width, height);
+                assert_eq!(buf.area.width, width, "{name} {}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_on_every_panel_of_every_box_is_no_panic() {
+    for (_, shown) in boxes::all() {
+        for entry in PANELS {
+            let mut ui = Ui::new(Theme::new(Depth::Sixteen, true));
+            ui.show(entry.name);
+            for key in KEYS.iter().chain(KEYS.iter().rev()) {
+                picture::draw(&mut ui, &shown.view(), 60, 15);
+                ui.key(KeyEvent::new(*key, KeyModifiers::NONE), &shown.view());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_terminal_that_is_too_small_says_what_is_needed() {
+    let mut ui = picture::ui();
+    let text = picture::text(&picture::draw(&mut ui, &boxes::busy_box().view(), 20, 5));
+    assert_eq!(text.trim_end(), "too small: 20×5,\nneeds 40×8. q quits.");
+}
+
+#[test]
+fn the_least_size_still_shows_a_gpu_a_finding_and_a_holder() {
+    let shown = boxes::sick_box();
+    for (panel, words) in [
+        ("overview", ["3 ▲", "CRITICAL", "vLLM engine core"]),
+        ("memory", ["79.65 GiB", "›█  73.14", "6.03"]),
+    ] {
+        let mut ui = picture::ui();
+        ui.show(panel);
+        let text = picture::text(&picture::draw(&mut ui, &shown.view(), 40, 8));
+        assert!(words.iter().all(|words| text.contains(words)), "{text}");
+    }
+}
+
+#[test]
+fn an_area_beyond_the_buffer_is_no_panic() {
+    let mut buf = Buffer::empty(Rect::new(0, 0, 50, 12));
+    let shown = boxes::sick_box();
+    for entry in PANELS {
+        let mut ui = Ui::new(Theme::new(Depth::True, true));
+        ui.show(entry.name);
+        ui.draw(&shown.view(), Rect::new(5, 3, 200, 80), &mut buf);
+    }
+}
+
+fn absence() -> impl Strategy<Value = Absence> {
+    prop_oneof![
+        Just(Absence::NotRead),
+        Just(Absence::Unsupported),
+        Just(Absence::NoAnswer),
+        Just(Absence::Failed { what: "x\u{1b}y 推".repeat(9) }),
+    ]
+}
+
+fn number() -> impl Strategy<Value = Reading<u64>> {
+    prop_oneof![
+        // Figures beyond what a machine can have are dropped where they are read.
+        (0..1_u64 << 56).prop_map(Reading::Value),
+        Just(Reading::Value(0)),
+        absence().prop_map(Reading::Absent),
+    ]
+}
+
+fn ratio() -> impl Strategy<Value = Reading<f64>> {
+    prop_oneof![any::<f64>().prop_map(Reading::Value), absence().prop_map(Reading::Absent),]
+}
+
+prop_compose! {
+    fn gpu()(
+        index in any::<u32>(), total in number(), used in number(), free in number(),
+        reserved in number(), busy in ratio(), rate in ratio(), clock in any::<u32>(),
+        unified in any::<bool>(), at_ms in any::<u64>(),
+    ) -> Gpu {
+        let mut gpu = boxes::h100(0, 1, 0.5);
+        gpu.index = index;
+        gpu.uuid = Reading::Absent(Absence::NotRead);
+        gpu.memory.total_bytes = total;
+        gpu.memory.used_bytes = used;
+        gpu.memory.free_bytes = free;
+        gpu.memory.reserved_bytes = reserved;
+        gpu.memory.unified = unified;
+        gpu.memory.read.at_ms = at_ms;
+        gpu.utilization.gpu_ratio = busy;
+        gpu.pcie.tx_bytes_per_second = rate.clone();
+        gpu.pcie.max_generation = clock.into();
+        gpu.pcie.max_width = clock.into();
+        gpu.power.draw_watts = rate;
+        gpu.clocks.sm_mhz = clock.into();
+        gpu.clocks.reasons = at_ms.into();
+        gpu.ecc.recovery_action = clock.into();
+        gpu
+    }
+}
+
+prop_compose! {
+    fn snapshot()(
+        gpus in prop::collection::vec(gpu(), 0..12),
+        names in prop::collection::vec(any::<String>(), 0..12),
+        held in number(), since in any::<u64>(),
+    ) -> Snapshot {
+        let processes = (0..).zip(&names).map(|(pid, name)| {
+            let mut process = boxes::process(pid, name, &[(pid % 4, 100)]);
+            process.gpus[0].gpu_bytes = held.clone();
+            process.state_since_ms = since.into();
+            process.started_at_ms = since.into();
+            process.user = name.clone().into();
+            process
+        }).collect();
+        let mut snapshot = boxes::snapshot(gpus, processes);
+        snapshot.taken_at_ms = since;
+        snapshot
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn no_reading_size_or_key_makes_a_panel_panic(
+        snapshot in snapshot(),
+        sizes in prop::collection::vec((0u16..220, 0u16..60), 1..4),
+        keys in prop::collection::vec(0..KEYS.len(), 0..24),
+        panel in 0..PANELS.len(),
+        ascii in any::<bool>(),
+    ) {
+        let shown = Shown::new(snapshot, vec![]);
+        let mut ui = Ui::new(Theme::new(Depth::Palette, ascii));
+        ui.show(PANELS[panel].name);
+        for (width, height) in sizes {
+            let buf = picture::draw(&mut ui, &shown.view(), width, height);
+            prop_assert!(!ascii || picture::text(&buf).is_ascii());
+            for key in &keys {
+                ui.key(KeyEvent::new(KEYS[*key], KeyModifiers::NONE), &shown.view());
+                picture::draw(&mut ui, &shown.view(), width, height);
+            }
+        }
+    }
+}
