@@ -150,7 +150,7 @@ fn names_that_are_no_text_are_shown_as_far_as_they_are() {
     let row = process(&document, workload.pid());
     assert!(row["command"].as_str().unwrap().contains("SIGN"), "{row}");
     assert!(row["comm"].as_str().unwrap().starts_with("eng"), "{row}");
-    let terminal = Terminal::start(&gpu_box, (24, 160), &["-p", "processes"]);
+    let terminal = Terminal::start(&gpu_box, (24, 200), &["-p", "processes"]);
     terminal.wait_for("the row", |text| {
         text.contains(&workload.pid().to_string()) && text.contains("SIGN")
     });
