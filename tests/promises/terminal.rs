@@ -23,6 +23,7 @@ pub struct Terminal {
     gone: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
     pub started: Instant,
+    _state: Arc<tempfile::TempDir>,
 }
 
 impl Terminal {
@@ -71,6 +72,7 @@ impl Terminal {
             gone: Arc::default(),
             reader: None,
             started,
+            _state: gpu_box.keep(),
         };
         terminal.reader = Some(terminal.read());
         terminal

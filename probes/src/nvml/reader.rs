@@ -17,6 +17,8 @@ use crate::snapshot::{Gpu, Health};
 
 /// How often dear readings are taken.
 const SLOW: Duration = Duration::from_secs(10);
+/// What says little about a server, so that a GPU stays within twelve calls a second.
+const SELDOM: Duration = Duration::from_secs(30);
 /// How often it is asked again for what was not supported: modes change.
 const ASK_AGAIN: Duration = Duration::from_secs(600);
 
@@ -77,10 +79,10 @@ const STEPS: [(Step, Duration); 12] = [
     (Step::Fields, SLOW),
     (Step::Clocks, SLOW),
     (Step::Modes, SLOW),
-    (Step::Media, SLOW),
+    (Step::Media, SELDOM),
     (Step::Margin, SLOW),
     (Step::Link, SLOW),
-    (Step::Bar1, SLOW),
+    (Step::Bar1, SELDOM),
     (Step::Fabric, SLOW),
     (Step::Graphics, Duration::from_secs(5)),
     (Step::Mps, SLOW),

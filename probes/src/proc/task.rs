@@ -211,10 +211,18 @@ impl std::fmt::Write for Name {
 }
 
 /// Text from the outside, for a terminal: bytes that are no UTF-8 become U+FFFD, and so do control
-/// characters, with which a process could otherwise write on the screen of whoever looks at it.
+/// characters, with which a process could otherwise write on the screen of whoever looks at it, and
+/// characters that turn the direction of writing or cannot be seen, with which it could look like
+/// another one where somebody is about to end it.
 pub(crate) fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    let plain = |c| if deceives(c) { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(plain).collect()
+}
+
+fn deceives(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
