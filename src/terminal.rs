@@ -4,7 +4,7 @@ use std::io::{BufWriter, Stdout, Write as _, stdout};
 
 use anyhow::Context as _;
 use crossterm::clipboard::CopyToClipboard;
-use crossterm::event::DisableMouseCapture;
+use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste};
 use crossterm::execute;
 use crossterm::style::Print;
 use crossterm::terminal::{
@@ -42,7 +42,7 @@ impl Screen {
 
     fn enter(&mut self) -> std::io::Result<()> {
         enable_raw_mode()?;
-        execute!(stdout(), EnterAlternateScreen, SetTitle("infertop"))?;
+        execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, SetTitle("infertop"))?;
         if self.mouse {
             execute!(stdout(), Print(CLICKS_AND_WHEEL))?;
         }
@@ -74,7 +74,13 @@ impl Drop for Screen {
 
 /// Undoes everything; what cannot be undone any more is of a terminal that is gone.
 fn give_back() {
-    let _ = execute!(stdout(), DisableMouseCapture, LeaveAlternateScreen, crossterm::cursor::Show);
+    let _ = execute!(
+        stdout(),
+        DisableMouseCapture,
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        crossterm::cursor::Show
+    );
     let _ = disable_raw_mode();
     let _ = stdout().flush();
 }

@@ -2,9 +2,22 @@
 
 #![allow(missing_docs, unreachable_pub)]
 
+// What the tests stand on.
+#[path = "promises/frames.rs"]
+mod frames;
 #[path = "promises/gpu_box.rs"]
 mod gpu_box;
-#[path = "promises/sick_gpu.rs"]
-mod sick_gpu;
 #[path = "promises/terminal.rs"]
 mod terminal;
+#[path = "promises/tree.rs"]
+mod tree;
+#[path = "promises/waiting.rs"]
+mod waiting;
+
+// The promises.
+#[path = "promises/driver.rs"]
+mod driver;
+#[path = "promises/lost_gpu.rs"]
+mod lost_gpu;
+#[path = "promises/sick_gpu.rs"]
+mod sick_gpu;

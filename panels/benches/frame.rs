@@ -35,3 +35,15 @@ fn frame(bencher: divan::Bencher, panel: &str) {
         ui.draw(&shown.view(), area, &mut buf);
     });
 }
+
+#[divan::bench]
+fn overview_of_64_gpus(bencher: divan::Bencher) {
+    let shown = boxes::large_box();
+    let mut ui = Ui::new(Theme::new(Depth::True, false));
+    let area = Rect::new(0, 0, 200, 100);
+    let mut buf = Buffer::empty(area);
+    bencher.bench_local(|| {
+        buf.reset();
+        ui.draw(&shown.view(), area, &mut buf);
+    });
+}

@@ -73,11 +73,11 @@ pub(crate) fn who(snapshot: &Snapshot, process: &Process) -> String {
         .map(String::from)
         .or_else(|| above().find_map(|other| model(&short_command(other)).map(String::from)));
     if let Some(model) = named {
-        out.push_str("  ");
+        out.push(' ');
         out.push_str(&model);
     } else if !command.contains("::") {
         // `VLLM::EngineCore` says what the engine's name has said.
-        out.push_str("  ");
+        out.push(' ');
         out.push_str(&command);
     }
     out
@@ -318,8 +318,8 @@ mod tests {
             ..Process::default()
         };
         let snapshot = Snapshot { processes: vec![process], ..Snapshot::default() };
-        assert_eq!(who(&snapshot, &snapshot.processes[0]), "vLLM API server :8000  Qwen3-32B");
-        assert_eq!(who(&snapshot, &worker), "vLLM worker :8000  Qwen3-32B");
+        assert_eq!(who(&snapshot, &snapshot.processes[0]), "vLLM API server :8000 Qwen3-32B");
+        assert_eq!(who(&snapshot, &worker), "vLLM worker :8000 Qwen3-32B");
         let gone = Process { exists: Reading::Absent(Absence::Gone), ..Process::default() };
         assert_eq!(who(&snapshot, &gone), "no such process here");
     }

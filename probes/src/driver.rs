@@ -7,6 +7,8 @@
 
 mod diagnose;
 mod files;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod library;
 mod nodes;
 mod probe;
@@ -21,6 +23,7 @@ use crate::snapshot::Stamp;
 
 pub use diagnose::diagnose;
 pub use files::{Built, parse_module_version, parse_modules, parse_params, read_module_version};
+pub(crate) use library::cut_off;
 pub use library::{Found, find_library, library_candidates};
 pub use probe::DriverProbe;
 

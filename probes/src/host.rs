@@ -9,6 +9,8 @@
 //! Such nodes are marked and taken out of the host's figures.
 
 mod cpu;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod memory;
 mod namespace;
 mod numa;

@@ -11,6 +11,8 @@
 //! therefore dated between the last poll and this one.
 
 mod file;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod join;
 mod kmsg;
 mod lines;

@@ -42,7 +42,7 @@ pub struct Holder {
 impl Ledger {
     /// Sum of what the holders are known to hold.
     pub fn held_bytes(&self) -> u64 {
-        self.holders.iter().filter_map(|holder| holder.bytes.get()).sum()
+        held(&self.holders)
     }
 }
 
@@ -65,7 +65,7 @@ fn ledger(snapshot: &Snapshot, gpu: &Gpu) -> Ledger {
     holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes.get().map(|bytes| (1, bytes))));
 
     let untold = holders.iter().filter(|holder| holder.bytes.value().is_none()).count();
-    let held: u64 = holders.iter().filter_map(|holder| holder.bytes.get()).sum();
+    let held = held(&holders);
     let used = &gpu.memory.used_bytes;
     let (unattributed, shared) = match (used, &gpu.processes.list) {
         _ if gpu.memory.unified => (Reading::UNSUPPORTED, 0),
@@ -90,6 +90,11 @@ fn ledger(snapshot: &Snapshot, gpu: &Gpu) -> Ledger {
         shared_bytes: shared,
         free_bytes: gpu.memory.free_bytes.clone(),
     }
+}
+
+/// Figures come from the driver: a foolish one must not end the program.
+fn held(holders: &[Holder]) -> u64 {
+    holders.iter().filter_map(|holder| holder.bytes.get()).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

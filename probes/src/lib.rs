@@ -7,6 +7,9 @@ pub mod driver;
 #[cfg(test)]
 mod fake_tree;
 pub mod finding;
+#[cfg(any(fuzzing, test))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod history;
 pub mod host;
 pub mod kernel_log;

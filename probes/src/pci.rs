@@ -10,6 +10,8 @@
 //! - An idle GeForce lowers its link generation by itself: judge links under load only.
 
 mod address;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod information;
 mod sysfs;
 

@@ -10,6 +10,8 @@ mod cmdline;
 mod container_name;
 mod engine;
 mod fds;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod maps;
 mod namespace;
 pub mod redact;
@@ -165,7 +167,7 @@ pub struct GpuUse {
 impl Process {
     /// Memory on all GPUs, as far as the driver says.
     pub fn gpu_bytes(&self) -> u64 {
-        self.gpus.iter().filter_map(|gpu| gpu.gpu_bytes.get()).sum()
+        self.gpus.iter().filter_map(|gpu| gpu.gpu_bytes.get()).fold(0, u64::saturating_add)
     }
 }
 

@@ -247,6 +247,8 @@ impl App {
             Event::Mouse(mouse) => {
                 self.ui.mouse(*mouse, &self.picture.view(self.machine.now_ms()), self.area)
             }
+            // Pasted text is never taken for commands.
+            Event::Paste(text) => self.ui.paste(text, &self.picture.view(self.machine.now_ms())),
             Event::Resize(..) => Action::Redraw,
             _ => Action::None,
         };

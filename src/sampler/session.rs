@@ -77,7 +77,12 @@ fn end(shared: &Shared) {
             slot.set_health(&Health::Failing { since_ms, answer });
         }
     }
-    shared.set_status(|status| status.session = SessionState::Starting);
+    shared.set_status(|status| {
+        // A session that never came to anything has said why, and that stands until the next try.
+        if status.session == SessionState::Open {
+            status.session = SessionState::Starting;
+        }
+    });
 }
 
 fn run(shared: &Arc<Shared>, session: &Session, generation: u32) {
@@ -99,7 +104,8 @@ fn run(shared: &Arc<Shared>, session: &Session, generation: u32) {
         Ok(count) => count,
         Err(absence) => {
             let answer = format!("the library does not count the GPUs: {absence}");
-            shared.set_status(|status| status.session = SessionState::Failed { code: 0, answer });
+            let code = if absence == Absence::TooOld { codes::FUNCTION_NOT_FOUND } else { 0 };
+            shared.set_status(|status| status.session = SessionState::Failed { code, answer });
             return;
         }
     };

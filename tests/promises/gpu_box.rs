@@ -3,10 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use serde_json::Value;
+
+use crate::tree::Tree;
+
 /// A stand-in box.
 pub struct GpuBox {
     state: tempfile::TempDir,
-    library: PathBuf,
+    /// `None`: the program searches by itself.
+    library: Option<PathBuf>,
     scenario: PathBuf,
     roots: Vec<String>,
     frozen: Option<String>,
@@ -22,7 +27,7 @@ impl GpuBox {
     pub fn at(scenario: &Path) -> Self {
         Self {
             state: tempfile::tempdir().unwrap(),
-            library: gpubox::nvml_library(),
+            library: Some(gpubox::nvml_library()),
             scenario: scenario.into(),
             roots: Vec::new(),
             frozen: None,
@@ -33,21 +38,44 @@ impl GpuBox {
     pub fn written(scenario: &str) -> Self {
         let mut gpu_box = Self::of("empty");
         gpu_box.scenario = gpu_box.state.path().join("scenario.toml");
-        std::fs::write(&gpu_box.scenario, scenario).unwrap();
+        gpu_box.rewrite(scenario);
         gpu_box
+    }
+
+    /// Puts another scenario in the place of a written one. Who has loaded the library before goes
+    /// on with the old one.
+    pub fn rewrite(&self, scenario: &str) {
+        gpubox::Machine::parse(scenario).unwrap();
+        let fresh = self.state.path().join("scenario.new");
+        std::fs::write(&fresh, scenario).unwrap();
+        std::fs::rename(fresh, &self.scenario).unwrap();
     }
 
     /// The same box with another library.
     #[must_use]
     pub fn with_library(mut self, library: impl Into<PathBuf>) -> Self {
-        self.library = library.into();
+        self.library = Some(library.into());
         self
     }
 
-    /// The same box with other roots, as flags.
+    /// The same box with no library told: the program looks for one.
     #[must_use]
-    pub fn with_roots(mut self, roots: &[&str]) -> Self {
-        self.roots = roots.iter().map(ToString::to_string).collect();
+    pub fn without_library(mut self) -> Self {
+        self.library = None;
+        self
+    }
+
+    /// The same box with the files of a tree instead of this machine's.
+    #[must_use]
+    pub fn in_tree(mut self, tree: &Tree) -> Self {
+        self.roots.extend(tree.arguments());
+        self
+    }
+
+    /// The same box with one more flag.
+    #[must_use]
+    pub fn with_root(mut self, flag: &str, path: &Path) -> Self {
+        self.roots.extend([flag.to_string(), path.display().to_string()]);
         self
     }
 
@@ -68,9 +96,11 @@ impl GpuBox {
         let mut variables = vec![
             ("GPUBOX_SCENARIO".to_string(), self.scenario.display().to_string()),
             ("GPUBOX_STATE".to_string(), self.state.path().display().to_string()),
-            ("INFERTOP_NVML_LIB".to_string(), self.library.display().to_string()),
             ("PATH".to_string(), "/usr/bin:/bin".to_string()),
         ];
+        if let Some(library) = &self.library {
+            variables.push(("INFERTOP_NVML_LIB".to_string(), library.display().to_string()));
+        }
         if let Some(frozen) = &self.frozen {
             variables.push(("GPUBOX_CLOCK".to_string(), frozen.clone()));
         }
@@ -92,5 +122,22 @@ impl GpuBox {
             .args(arguments)
             .output()
             .unwrap()
+    }
+
+    /// `infertop once`: exit code and text.
+    pub fn once(&self) -> (i32, String) {
+        let output = self.run(&["once"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.is_empty(), "{errors}");
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// `infertop once --json`: exit code and document.
+    pub fn json(&self) -> (i32, Value) {
+        let output = self.run(&["once", "--json"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.is_empty(), "{errors}");
+        let document = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code().unwrap(), document)
     }
 }

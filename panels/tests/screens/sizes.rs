@@ -58,6 +58,20 @@ fn every_panel_of_every_box_draws_at_every_size() {
 }
 
 #[test]
+fn every_key_on_every_panel_of_every_box_is_no_panic() {
+    for (_, shown) in boxes::all() {
+        for entry in PANELS {
+            let mut ui = Ui::new(Theme::new(Depth::Sixteen, true));
+            ui.show(entry.name);
+            for key in KEYS.iter().chain(KEYS.iter().rev()) {
+                picture::draw(&mut ui, &shown.view(), 60, 15);
+                ui.key(KeyEvent::new(*key, KeyModifiers::NONE), &shown.view());
+            }
+        }
+    }
+}
+
+#[test]
 fn a_terminal_that_is_too_small_says_what_is_needed() {
     let mut ui = picture::ui();
     let text = picture::text(&picture::draw(&mut ui, &boxes::busy_box().view(), 20, 5));

@@ -130,7 +130,7 @@ pub(super) fn read_built(machine: &Machine, kernel: &str) -> Built {
 }
 
 /// The nvidia module in a `modules.dep`, whatever its folder and compression.
-fn find_module(modules_dep: &str) -> Option<String> {
+pub(super) fn find_module(modules_dep: &str) -> Option<String> {
     let mut files = modules_dep.lines().filter_map(|line| line.split(':').next());
     let is_module = |file: &&str| {
         let name = file.rsplit('/').next().unwrap_or_default();

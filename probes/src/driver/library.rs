@@ -4,7 +4,7 @@
 //! GPU operator, GKE, NixOS and WSL keep it where no loader looks by itself. A file that is empty
 //! or a link to nothing is passed over: images that carry leftovers of a driver have such.
 
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
 use super::files::is_version;
@@ -171,6 +171,42 @@ fn check_file(path: &Path) -> Result<(), String> {
     }
 }
 
+/// The size of one entry of a 64-bit program file's table of parts.
+const PART_BYTES: u64 = 56;
+
+/// Why loading the file would end this process: it is shorter than the parts that it says it has.
+/// The loader maps such a file without complaint, and the first touch beyond its end is SIGBUS. A
+/// package that is being unpacked, or a full disk, leaves one.
+pub(crate) fn cut_off(path: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    let mut head = [0; 64];
+    file.read_exact(&mut head).ok()?;
+    // 64 bits, little end first; anything else the loader refuses by itself.
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let short = |at: usize| u64::from(u16::from_le_bytes([head[at], head[at + 1]]));
+    let (table, size, count) = (word(&head, 32)?, short(54), short(56));
+    if size != PART_BYTES {
+        return None;
+    }
+    let mut parts = vec![0; usize::try_from(size * count).ok()?];
+    let read = file.seek(SeekFrom::Start(table)).and_then(|_| file.read_exact(&mut parts));
+    let end = match read {
+        Ok(()) => parts
+            .chunks_exact(usize::try_from(size).ok()?)
+            .filter_map(|part| word(part, 8)?.checked_add(word(part, 32)?))
+            .max()?,
+        Err(_) => table.saturating_add(size * count),
+    };
+    (end > length).then(|| format!("{} is cut off: {length} of {end} bytes", path.display()))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
 /// `590.48.01` of `libnvidia-ml.so.590.48.01`.
 fn version_in_name(path: &Path) -> Option<String> {
     let version = path.file_name()?.to_str()?.strip_prefix("libnvidia-ml.so.")?;
@@ -181,6 +217,20 @@ fn version_in_name(path: &Path) -> Option<String> {
 mod tests {
     use super::*;
     use crate::fake_tree::FakeTree;
+
+    #[test]
+    fn a_file_that_is_shorter_than_its_parts_is_cut_off_and_a_whole_one_is_not() {
+        let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let tree = FakeTree::new(&[("notes", "no library\n")]);
+        for kept in [64, 4096, whole.len() / 2] {
+            tree.write("cut.so", &whole[..kept]);
+            assert!(cut_off(&tree.path("cut.so")).unwrap().contains("cut off"), "{kept}");
+        }
+        assert_eq!(cut_off(&std::env::current_exe().unwrap()), None);
+        for other in ["notes", "missing"] {
+            assert_eq!(cut_off(&tree.path(other)), None);
+        }
+    }
 
     #[test]
     fn the_version_is_in_the_name_of_the_real_file() {

@@ -70,7 +70,7 @@ fn refused_by(path: &Path) -> String {
 }
 
 /// Names of groups by number.
-fn parse_groups(text: &str) -> BTreeMap<u32, String> {
+pub(super) fn parse_groups(text: &str) -> BTreeMap<u32, String> {
     text.lines()
         .filter_map(|line| {
             let mut fields = line.split(':');

@@ -156,7 +156,7 @@ fn read_os(machine: &Machine) -> Reading<String> {
 }
 
 /// `PRETTY_NAME` of an os-release file, else `NAME`.
-fn parse_os_release(text: &str) -> Option<String> {
+pub(super) fn parse_os_release(text: &str) -> Option<String> {
     let field = |name: &str| {
         text.lines().find_map(|line| {
             let value = line.trim().strip_prefix(name)?.strip_prefix('=')?;

@@ -155,7 +155,7 @@ impl BootClock<'_> {
 }
 
 /// `5212.75 9000.00` as milliseconds; the file has two decimals.
-fn parse_uptime_ms(text: &str) -> Option<u64> {
+pub(super) fn parse_uptime_ms(text: &str) -> Option<u64> {
     let (seconds, hundredths) = text.split_whitespace().next()?.split_once('.')?;
     let (seconds, hundredths): (u64, u64) = (seconds.parse().ok()?, hundredths.parse().ok()?);
     (hundredths < 100).then(|| seconds.checked_mul(1000)?.checked_add(hundredths * 10))?

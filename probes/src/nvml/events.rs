@@ -4,6 +4,7 @@
 use nvml_wrapper_sys::bindings as sys;
 use serde::{Deserialize, Serialize};
 
+use super::calls::Calls;
 use super::session::{Device, Session, Zeroed, call};
 use crate::reading::Absence;
 
@@ -31,6 +32,8 @@ const WAIT_MS: u32 = 1000;
 pub struct EventSet<'s> {
     session: &'s Session,
     set: sys::nvmlEventSet_t,
+    /// A wait is no work: its time is kept out of what the driver's calls cost.
+    waits: Calls,
     /// Handle and UUID: once an event has come, the GPU may not answer any more.
     registered: Vec<(usize, String)>,
 }
@@ -43,7 +46,24 @@ impl<'s> EventSet<'s> {
         }
         let mut set = std::ptr::null_mut();
         call!(session, nvmlEventSetCreate(&mut set))?;
-        Ok(Self { session, set, registered: Vec::new() })
+        Ok(Self { session, set, waits: Calls::default(), registered: Vec::new() })
+    }
+
+    fn library(&self) -> &sys::NvmlLib {
+        self.session.library()
+    }
+
+    fn calls(&self) -> &Calls {
+        &self.waits
+    }
+
+    fn answer(
+        &self,
+        name: &'static str,
+        variant: u32,
+        call: impl FnOnce() -> Option<u32>,
+    ) -> Result<(), Absence> {
+        self.session.answer(name, variant, call)
     }
 
     /// Adds a GPU.
@@ -62,9 +82,9 @@ impl<'s> EventSet<'s> {
 
     /// Waits up to a second for an event. `Ok(None)` is the normal answer.
     pub fn wait(&self, now_ms: impl Fn() -> u64) -> Result<Option<(String, Xid)>, Absence> {
-        let (session, set) = (self.session, self.set);
+        let set = self.set;
         let mut data = sys::nvmlEventData_t::zeroed();
-        match call!(session, nvmlEventSetWait_v2(set, &mut data, WAIT_MS)) {
+        match call!(self, nvmlEventSetWait_v2(set, &mut data, WAIT_MS)) {
             Ok(()) if data.eventType == XID => {
                 let handle = data.device as usize;
                 let uuid = self.registered.iter().find(|(known, _)| *known == handle);

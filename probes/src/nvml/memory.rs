@@ -140,7 +140,7 @@ impl Memory {
 }
 
 /// No GPU has a pebibyte; a total above it is a sentinel.
-const MOST_BYTES: u64 = 1 << 50;
+pub(crate) const MOST_BYTES: u64 = 1 << 50;
 
 /// GB10 and its kin answer 0, the system's total, or not at all: within a percent of `MemTotal`
 /// is the system's memory. A dedicated part of exactly that size has never been seen.

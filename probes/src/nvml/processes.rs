@@ -8,6 +8,7 @@ use std::time::Instant;
 use nvml_wrapper_sys::bindings as sys;
 use serde::{Deserialize, Serialize};
 
+use super::memory::MOST_BYTES;
 use super::session::{Device, Zeroed, call};
 use crate::reading::{Absence, Reading};
 use crate::snapshot::Stamp;
@@ -277,6 +278,7 @@ fn process(row: &sys::nvmlProcessInfo_t, kind: Kind) -> GpuProcess {
         },
         used_bytes: match row.usedGpuMemory {
             u64::MAX => Reading::Absent(Absence::NoData),
+            bytes if bytes > MOST_BYTES => Reading::Absent(Absence::OutOfRange),
             bytes => bytes.into(),
         },
         gpu_instance: instance(row.gpuInstanceId),

@@ -12,7 +12,7 @@ use super::mig::read_instances;
 use super::processes::ProcessReader;
 use super::session::Device;
 use super::{clocks, ecc, identity, nvlink, pcie, power, temperature};
-use crate::reading::{Absence, Reading};
+use crate::reading::Reading;
 use crate::snapshot::{Gpu, Health};
 
 /// How often dear readings are taken.
@@ -42,6 +42,8 @@ pub struct GpuReader<'d, 's> {
     steps: Vec<(Step, Duration, Instant)>,
     ask_again: Instant,
     instances: Vec<Instance<'d, 's>>,
+    /// The driver itself has gone, by its own last answer.
+    over: bool,
 }
 
 /// A MIG instance, read by its GPU's thread.
@@ -113,6 +115,7 @@ impl<'d, 's> GpuReader<'d, 's> {
             steps: STEPS.iter().map(|(step, period)| (*step, *period, now)).collect(),
             ask_again: now + ASK_AGAIN,
             instances: Vec::new(),
+            over: false,
         }
     }
 
@@ -121,7 +124,7 @@ impl<'d, 's> GpuReader<'d, 's> {
         let before = self.gpu.clone();
         self.read_cheap(around);
         self.judge_health();
-        if matches!(self.gpu.health, Health::Lost { .. }) {
+        if self.over || matches!(self.gpu.health, Health::Lost { .. }) {
             self.gpu = Gpu { health: self.gpu.health.clone(), ..before };
         }
     }
@@ -274,11 +277,14 @@ impl<'d, 's> GpuReader<'d, 's> {
         // One call with an odd answer is a reason in its reading; the GPU as a whole fails when
         // its memory cannot be told any more.
         let silent = self.gpu.memory.total_bytes.value().is_none() && !self.gpu.memory.unified;
+        // A unified part's memory is told by the system, whatever the driver does.
+        let mute = self.gpu.memory.unified && self.gpu.utilization.gpu_ratio.value().is_none();
+        self.over = (silent || mute) && fault.is_some_and(codes::ends_session);
         self.gpu.health = match fault {
             Some(code) if codes::is_lost(code) => {
                 Health::Lost { since_ms, answer: codes::words(code) }
             }
-            Some(code) if code == codes::RESET_REQUIRED || silent => {
+            Some(code) if code == codes::RESET_REQUIRED || silent || self.over => {
                 Health::Failing { since_ms, answer: codes::words(code) }
             }
             _ => Health::Answering,
@@ -287,8 +293,7 @@ impl<'d, 's> GpuReader<'d, 's> {
 
     /// Whether the driver itself has gone: it was unloaded, replaced, or never came back.
     pub fn session_is_over(&self) -> bool {
-        matches!(self.gpu.memory.total_bytes, Reading::Absent(Absence::NoDriver))
-            && matches!(self.gpu.processes.list, Reading::Absent(Absence::NoDriver))
+        self.over
     }
 
     /// How the GPU answered last.

@@ -128,6 +128,10 @@ impl Session {
     pub fn open(candidates: &[PathBuf], calls: &Arc<Calls>) -> Result<Self, OpenError> {
         let mut first_error = None;
         for path in candidates {
+            if let Some(answer) = crate::driver::cut_off(path) {
+                first_error.get_or_insert(OpenError { code: 0, answer });
+                continue;
+            }
             calls.adopt_thread();
             match calls.run("nvmlInit_v2", || Nvml::builder().lib_path(path.as_os_str()).init()) {
                 Ok(nvml) => {

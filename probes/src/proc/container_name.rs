@@ -75,14 +75,14 @@ fn read_log_link(machine: &Machine, id: &str) -> Reading<String> {
     found.map_or(Reading::UNSUPPORTED, Reading::Value)
 }
 
-fn parse_docker_config(bytes: &[u8]) -> Option<String> {
+pub(super) fn parse_docker_config(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let name = text.split("\"Name\":\"/").nth(1)?.split('"').next()?;
     plain_name(name)
 }
 
 /// Name lists stand behind the id of their container and before the next one's.
-fn parse_podman_list(bytes: &[u8], id: &str) -> Option<String> {
+pub(super) fn parse_podman_list(bytes: &[u8], id: &str) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let own = text.split(&format!("\"id\":\"{id}\"")).nth(1)?;
     let own = own.split("\"id\":").next()?;
@@ -90,7 +90,7 @@ fn parse_podman_list(bytes: &[u8], id: &str) -> Option<String> {
     plain_name(names.split('"').nth(1)?)
 }
 
-fn parse_log_name(file: &str, id: &str) -> Option<String> {
+pub(super) fn parse_log_name(file: &str, id: &str) -> Option<String> {
     let name = file.strip_suffix(".log")?.strip_suffix(id)?.strip_suffix('-')?;
     let mut parts = name.splitn(3, '_');
     let (pod, namespace, container) = (parts.next()?, parts.next()?, parts.next()?);

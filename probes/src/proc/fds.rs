@@ -151,13 +151,13 @@ pub(crate) fn numbers_in(
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Target {
+pub(super) enum Target {
     Device(String),
     Socket(u64),
     Other,
 }
 
-fn parse_target(target: &[u8], prefixes: &[Vec<u8>]) -> Target {
+pub(super) fn parse_target(target: &[u8], prefixes: &[Vec<u8>]) -> Target {
     if let Some(inode) = target.strip_prefix(b"socket:[").and_then(|t| t.strip_suffix(b"]")) {
         let inode = std::str::from_utf8(inode).ok().and_then(|inode| inode.parse().ok());
         return inode.map_or(Target::Other, Target::Socket);

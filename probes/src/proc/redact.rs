@@ -239,12 +239,14 @@ fn value_end(
     if whole_quote {
         return find(start, &|b| Some(b) == outer);
     }
-    match bytes.get(start) {
-        Some(b'[') => return find(start, &|b| b == b']'),
-        Some(b'{') => return find(start, &|b| b == b'}'),
-        _ => {}
+    let mut end = match bytes.get(start) {
+        Some(b'[' | b'{') => bracket_end(bytes, start),
+        _ => start,
+    };
+    // A list of JSON ends with its bracket; a word may begin with a bracket and go on behind it.
+    if end == start || bytes.get(end).is_some_and(|&b| !is_separator(b)) {
+        end = word_end(bytes, end, outer);
     }
-    let mut end = word_end(bytes, start, outer);
     if kind == Secret::Line && end < bytes.len() && !is_quoted(bytes, start) {
         end = find(start, &|b| matches!(b, b'"' | b'\'' | b'\n'));
     }
@@ -281,6 +283,35 @@ fn is_quoted(bytes: &[u8], start: usize) -> bool {
         .is_some_and(|b| matches!(b, b'"' | b'\''))
 }
 
+/// What follows a whole value in JSON or in a shell.
+fn is_separator(b: u8) -> bool {
+    matches!(b, b',' | b'}' | b']' | b')' | b';' | b'|' | b'&')
+}
+
+/// Behind the bracket that closes the one at `start`. Brackets in quotes, escaped quotes among them,
+/// do not count; without a closing one, all that follows is value.
+fn bracket_end(bytes: &[u8], start: usize) -> usize {
+    let mut depth = 0_usize;
+    let mut slashes = 0;
+    let mut open: Option<(u8, usize)> = None;
+    for (at, &b) in bytes.iter().enumerate().skip(start) {
+        match (b, open) {
+            (b'"' | b'\'', None) => open = Some((b, slashes)),
+            (b, Some((quote, before))) if b == quote && slashes <= before => open = None,
+            (b'[' | b'{', None) => depth += 1,
+            (b']' | b'}', None) => {
+                depth -= 1;
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ => {}
+        }
+        slashes = if b == b'\\' { slashes + 1 } else { 0 };
+    }
+    bytes.len()
+}
+
 /// The end of a shell's word: quotes, escapes and plain parts up to a blank or the outer quote.
 fn word_end(bytes: &[u8], start: usize, outer: Option<u8>) -> usize {
     let mut at = start;
@@ -307,8 +338,7 @@ fn word_end(bytes: &[u8], start: usize, outer: Option<u8>) -> usize {
         let Some(close) = close else { return bytes.len() };
         at += slashes + 1 + close + 1;
         // In JSON a comma or bracket follows, in a shell the word may go on.
-        if bytes.get(at).is_none_or(|b| matches!(b, b',' | b'}' | b']' | b')' | b';' | b'|' | b'&'))
-        {
+        if bytes.get(at).is_none_or(|&b| is_separator(b)) {
             return at;
         }
     }

@@ -114,13 +114,13 @@ const COLUMNS: &[Column<Process>] = &[
     Column::number("CPU", 5, 3, |p, v| Value::percent(&p.cpu_ratio).read_at(p.read, v)),
     Column::number("RSS", 6, 3, |p, v| Value::gib(&p.rss_bytes).read_at(p.read, v)),
     Column::number("AGE", 4, 4, |p, v| words::age(p, v).quiet_if(true)),
-    Column::words("STATE", 11, 0, |p, v| {
+    Column::words("STATE", 10, 0, |p, v| {
         let severity = words::process_severity(v, p);
         let value = Value::plain(words::state(p, v.at_ms())).quiet_if(severity.is_none());
         value.alarm_if(severity.is_some(), severity.unwrap_or_default())
     }),
     Column::number("PID", 7, 0, |p, _| Value::plain(p.pid.to_string())),
-    Column::words("USER CONTAINER", 16, 1, |p, _| Value::plain(owner(p)).quiet_if(true)),
+    Column::words("USER CONTAINER", 15, 1, |p, _| Value::plain(owner(p)).quiet_if(true)),
     Column::words("UNIT", 24, 5, |p, _| Value::shown(&p.unit).quiet_if(true)),
 ];
 
@@ -137,7 +137,7 @@ pub(super) struct Plan {
 pub(super) fn plan(width: u16) -> Plan {
     let least = match width {
         0..72 => 20,
-        72..110 => 26,
+        72..110 => 28,
         _ => 40,
     };
     let (columns, left) = table::fitting(COLUMNS, width.saturating_sub(WHO + least + 1));

@@ -54,8 +54,17 @@ fn text_inside_an_argument_is_searched() {
     );
     check(
         "x|--args-json|{\"api_key\":[\"abc\",\"d\"],\"port\":80}",
-        "x|--args-json|{\"api_key\":[redacted]],\"port\":80}",
+        "x|--args-json|{\"api_key\":[redacted],\"port\":80}",
     );
+    check(
+        "x|{\"api_key\":[[\"a]b\"],{\"c\":\"d\"}],\"port\":80}",
+        "x|{\"api_key\":[redacted],\"port\":80}",
+    );
+    check(
+        "sh|-c|x \"{\\\"api_key\\\": [\\\"a]b\\\"], \\\"c\\\": 1}\"",
+        "sh|-c|x \"{\\\"api_key\\\": [redacted], \\\"c\\\": 1}\"",
+    );
+    check("sh|-c|x --password=[ab]cd --port 80", "sh|-c|x --password=[redacted] --port 80");
     check("x|{'hf_token': 'abc', 'a': 1}", "x|{'hf_token': '[redacted]', 'a': 1}");
     check(
         "sh|-c|x --config \"{\\\"api_key\\\": \\\"abc\\\"}\"",

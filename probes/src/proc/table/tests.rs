@@ -25,6 +25,21 @@ fn settle(table: &mut ProcessTable, now_ms: &mut u64, gpus: &[Gpu]) -> Vec<Proce
     }
 }
 
+/// The same, until so many rows are there: the sweep has its own pace.
+fn sweep_until(
+    table: &mut ProcessTable,
+    now_ms: &mut u64,
+    gpus: &[Gpu],
+    rows: usize,
+) -> Vec<Process> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while table.tick(*now_ms, gpus).len() < rows || !table.coverage().complete {
+        assert!(Instant::now() < deadline, "the sweep found too little");
+        *now_ms += 1000;
+    }
+    settle(table, now_ms, gpus)
+}
+
 fn find(rows: &[Process], pid: u32) -> &Process {
     rows.iter().find(|row| row.pid == pid).expect("the process has a row")
 }
@@ -142,7 +157,7 @@ fn numbers_of_our_own_container_are_translated_on_the_hosts_procfs() {
     fake.link(5001, "fd/3", "/dev/nvidia0");
     let mut table = ProcessTable::new(fake.machine());
     let mut now = 1_000;
-    settle(&mut table, &mut now, &[gpu(0, &[])]);
+    sweep_until(&mut table, &mut now, &[gpu(0, &[])], 1);
     now += 1000;
     let rows = table.tick(now, &[gpu(0, &[(37, 7)])]);
     assert_eq!(rows.len(), 1);
@@ -196,7 +211,7 @@ fn a_holder_that_the_driver_does_not_list_is_found_and_forgotten() {
     fake.process(&Fake { pid: 101, ..Fake::default() });
     let mut table = ProcessTable::new(fake.machine());
     let mut now = 1_000;
-    let rows = settle(&mut table, &mut now, &[gpu(0, &[])]);
+    let rows = sweep_until(&mut table, &mut now, &[gpu(0, &[])], 1);
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].gpus[0].gpu_index, rows[0].gpus[0].kind.as_str()), (1, "open"));
     assert!(rows[0].gpus[0].gpu_bytes.value().is_none());
@@ -237,7 +252,7 @@ fn a_zombies_threads_are_asked_for_their_files() {
     fake.link(100, "task/101/fd/9", "/dev/nvidia0");
     let mut table = ProcessTable::new(fake.machine());
     let mut now = 1_000;
-    let rows = settle(&mut table, &mut now, &[gpu(0, &[])]);
+    let rows = sweep_until(&mut table, &mut now, &[gpu(0, &[])], 1);
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].state.text(), "Z");
     assert_eq!(rows[0].rss_bytes.value(), None);
