@@ -6,6 +6,7 @@
 //! contain that.
 
 #![allow(missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, reason = "all of this is test code; a panic is how a test speaks")]
 
 #[path = "machines/golden.rs"]
 mod golden;
@@ -24,7 +25,7 @@ use recorded::{machines, run_all};
 fn the_table_of_every_machine() {
     run_all(|machine| {
         let output = machine.once(&[]);
-        golden::check(machine, "once", &machine.said(&output, "infertop once"));
+        golden::check(machine, "once", &recorded::said(&output, "infertop once"));
     });
 }
 
@@ -73,7 +74,7 @@ fn what_must_hold_on_every_machine() {
 #[test]
 fn no_output_shows_a_secret_or_leaves_its_columns() {
     let planted: usize = machines().iter().map(|machine| machine.about.secrets.len()).sum();
-    assert!(planted >= 3, "only {planted} secrets are planted");
+    assert!(planted >= 3 || recorded::filtered(), "only {planted} secrets are planted");
     run_all(|machine| {
         let picture = machine.picture();
         let table = machine.once(&[]);
@@ -103,8 +104,8 @@ fn no_output_shows_a_secret_or_leaves_its_columns() {
 #[test]
 fn every_golden_belongs_to_a_machine() {
     let names: Vec<String> = machines().iter().map(|machine| machine.name.clone()).collect();
-    if std::env::var_os("MACHINES").is_some() {
-        return;
+    if recorded::filtered() {
+        return println!("skipped: MACHINES names only some");
     }
     for folder in std::fs::read_dir(golden::folder()).unwrap() {
         let folder = folder.unwrap().file_name().into_string().unwrap();

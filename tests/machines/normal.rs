@@ -129,7 +129,7 @@ fn flatten(path: &str, value: &Value, out: &mut BTreeMap<String, String>) {
         Value::Object(map) if !map.is_empty() => {
             map.iter().for_each(|(name, value)| flatten(&below(name), value, out));
         }
-        Value::Array(items) if items.iter().any(|item| item.is_object()) => {
+        Value::Array(items) if items.iter().any(Value::is_object) => {
             for (at, item) in items.iter().enumerate() {
                 flatten(&below(&at.to_string()), item, out);
             }
@@ -152,10 +152,11 @@ fn walk(key: &str, value: &mut Value, start_ms: u64) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| walk(key, item, start_ms)),
         Value::Number(_) if key == "took_us" => *value = 1.into(),
-        Value::Number(number) if key.ends_with("_ms") => {
-            if number.as_u64().is_some_and(|ms| ms >= start_ms.saturating_sub(10_000)) {
-                *value = NOW_MS.into();
-            }
+        Value::Number(number)
+            if key.ends_with("_ms")
+                && number.as_u64().is_some_and(|ms| ms >= start_ms.saturating_sub(10_000)) =>
+        {
+            *value = NOW_MS.into();
         }
         Value::String(text) if text.contains(COPY.0) => *text = self::text(text),
         _ => {}

@@ -68,6 +68,11 @@ pub fn machines() -> &'static [Machine] {
     })
 }
 
+/// Whether only some machines were asked for.
+pub fn filtered() -> bool {
+    std::env::var_os("MACHINES").is_some()
+}
+
 /// Does something with every machine, goes on when one is not as it should be, and says which.
 pub fn run_all(each: impl Fn(&Machine) + Sync) {
     let next = AtomicUsize::new(0);
@@ -152,14 +157,6 @@ impl Machine {
             last = text;
         }
         panic!("{} says something else at each look", self.name)
-    }
-
-    /// What a program said, as a terminal would show it, with its exit code.
-    pub fn said(&self, output: &Output, command: &str) -> String {
-        let (out, complaints) = (utf8(&output.stdout), utf8(&output.stderr));
-        let separator = if complaints.is_empty() { "" } else { "--- standard error\n" };
-        let text = format!("$ {command}\n{out}{separator}{complaints}exit {}\n", exit_code(output));
-        normal::text(&text)
     }
 
     /// What the sampler says once it says the same again and again.
@@ -258,6 +255,14 @@ fn copy(from: &Path, to: &Path) {
             }
         }
     }
+}
+
+/// What a program said, as a terminal would show it, with its exit code.
+pub fn said(output: &Output, command: &str) -> String {
+    let (out, complaints) = (utf8(&output.stdout), utf8(&output.stderr));
+    let separator = if complaints.is_empty() { "" } else { "--- standard error\n" };
+    let text = format!("$ {command}\n{out}{separator}{complaints}exit {}\n", exit_code(output));
+    normal::text(&text)
 }
 
 pub fn exit_code(output: &Output) -> String {
