@@ -218,7 +218,11 @@ mod tests {
         let lines = wrap(&text, 9);
         assert!(lines.len() > 2);
         assert!(lines.iter().all(|line| line.trim_end().chars().count() <= WIDTH), "{lines:?}");
-        assert!(lines[1..].iter().all(|line| line.starts_with("         ") && !line[9..].starts_with(' ')));
+        assert!(
+            lines[1..]
+                .iter()
+                .all(|line| line.starts_with("         ") && !line[9..].starts_with(' '))
+        );
     }
 
     #[test]
