@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::codes;
 use super::fields::FieldSet;
-use super::gpm::GpmPair;
+use super::gpm::{Gpm, GpmPair};
 use super::mig::read_instances;
 use super::processes::ProcessReader;
 use super::session::Device;
 use super::{clocks, ecc, identity, nvlink, pcie, power, temperature};
-use crate::reading::Reading;
+use crate::reading::{Absence, Reading};
 use crate::snapshot::{Gpu, Health};
 
 /// How often dear readings are taken.
@@ -255,7 +255,11 @@ impl<'d, 's> GpuReader<'d, 's> {
                 None => {
                     let number = facts.gpu_instance.get();
                     let pair = number.map(|number| GpmPair::new(self.device, Some(number)));
-                    (Gpu::default(), pair)
+                    let mut gpu = Gpu::default();
+                    gpu.explain_unread(&Absence::Unsupported);
+                    // Counters between two ticks come with the next one.
+                    gpu.gpm = Gpm::default();
+                    (gpu, pair)
                 }
             };
             gpu.index = self.gpu.index;
