@@ -17,9 +17,11 @@ use std::time::{Duration, Instant};
 use probes::driver::{self, DriverProbe, PciGpu};
 use probes::host::HostProbe;
 use probes::kernel_log::KernelLogProbe;
+use probes::ledger::ledgers_of;
 use probes::machine::Machine;
 use probes::nvml::calls::Calls;
-use probes::proc::table::ProcessTable;
+use probes::proc::Process;
+use probes::proc::table::{Coverage, ProcessTable};
 use probes::self_cost::{SelfCost, Source};
 use probes::snapshot::{Gpu, Health, SCHEMA, Snapshot};
 
@@ -220,6 +222,7 @@ impl Assembler {
         }
         driver.problem = driver::diagnose(&driver);
         let processes = timed(&mut sources, "processes", || self.processes.tick(now_ms, &gpus));
+        self.look_for_holders(&gpus, &processes, &mut sources);
         let kernel_log = timed(&mut sources, "kernel log", || self.kernel_log.poll().clone());
         if let Some(absence) = kernel_log.source.absence()
             && let Some(source) = sources.last_mut()
@@ -248,7 +251,27 @@ impl Assembler {
             self_cost,
         }
     }
+
+    /// Says whom the search for holders of device files could not ask, and hurries it when memory
+    /// is in nobody's account.
+    fn look_for_holders(&mut self, gpus: &[Gpu], processes: &[Process], sources: &mut Vec<Source>) {
+        let unexplained = ledgers_of(gpus, processes)
+            .iter()
+            .any(|ledger| ledger.unattributed_bytes.get().is_some_and(|b| b > UNEXPLAINED_BYTES));
+        if unexplained {
+            self.processes.hurry();
+        }
+        let coverage = self.processes.coverage();
+        let absent = (coverage.denied > 0).then(|| {
+            let Coverage { denied, processes, .. } = coverage;
+            format!("no permission for {denied} of {processes} processes, needs CAP_SYS_PTRACE")
+        });
+        sources.push(Source { name: "open device files".into(), took_us: 0, absent });
+    }
 }
+
+/// Memory in nobody's account that is worth a faster search for its holder.
+const UNEXPLAINED_BYTES: u64 = 256 << 20;
 
 fn timed<T>(sources: &mut Vec<Source>, name: &str, read: impl FnOnce() -> T) -> T {
     let start = Instant::now();

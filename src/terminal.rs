@@ -24,6 +24,9 @@ const CLICKS_AND_WHEEL: &str = "\x1b[?1000h\x1b[?1006h";
 /// A frame is written in one go.
 const BUFFER_BYTES: usize = 64 << 10;
 
+/// Exit code of a program that has panicked, as Rust's own.
+const PANICKED: i32 = 101;
+
 impl Screen {
     /// Takes the terminal. A panic gives it back before its message is printed.
     pub(crate) fn take(mouse: bool) -> anyhow::Result<Self> {
@@ -36,6 +39,13 @@ impl Screen {
         std::panic::set_hook(Box::new(move |panic| {
             give_back();
             print(panic);
+            let _ = writeln!(
+                std::io::stderr(),
+                "\nthis is a mistake in infertop, not yours: please report it with the lines above"
+            );
+            // The runtime catches a panic of a task, and what went on would draw on a screen that
+            // is not ours any more. The sampler ends with us.
+            std::process::exit(PANICKED);
         }));
         Ok(screen)
     }
@@ -83,4 +93,42 @@ fn give_back() {
     );
     let _ = disable_raw_mode();
     let _ = stdout().flush();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    /// Tells the test, started again in a terminal, that it is the one to panic.
+    const PANICS: &str = "INFERTOP_TEST_IN_TERMINAL";
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+        if std::env::var_os(PANICS).is_some() {
+            let _screen = Screen::take(true).unwrap();
+            panic!("nobody expected this");
+        }
+        let (mut pty, pts) = pty_process::blocking::open().unwrap();
+        pty.resize(pty_process::Size::new(24, 80)).unwrap();
+        let name = "terminal::tests::a_panic_gives_the_terminal_back_before_it_is_told";
+        let mut child = pty_process::blocking::Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(PANICS, "1")
+            .spawn(pts)
+            .unwrap();
+        let mut seen = Vec::new();
+        // The other end of a terminal that is gone is an error, not an end.
+        let _ = pty.read_to_end(&mut seen);
+        assert_eq!(child.wait().unwrap().code(), Some(PANICKED));
+        let seen = String::from_utf8_lossy(&seen);
+        let place = |words: &str| seen.find(words).unwrap_or_else(|| panic!("no {words:?} in {seen:?}"));
+        let (taken, given_back) = (place("\u{1b}[?1049h"), place("\u{1b}[?1049l"));
+        // The terminal makes line ends whole again, which raw mode does not.
+        let told = place("nobody expected this\r\n");
+        assert!(taken < given_back && given_back < told, "{seen:?}");
+        assert!(seen[given_back..told].contains("\u{1b}[?25h"), "the cursor is hidden: {seen:?}");
+        assert!(place("please report it") > told, "{seen:?}");
+    }
 }

@@ -13,11 +13,25 @@ mod terminal;
 mod tree;
 #[path = "promises/waiting.rs"]
 mod waiting;
+#[path = "promises/workload.rs"]
+mod workload;
 
 // The promises.
 #[path = "promises/driver.rs"]
 mod driver;
+#[path = "promises/ending.rs"]
+mod ending;
+#[path = "promises/json.rs"]
+mod json;
 #[path = "promises/lost_gpu.rs"]
 mod lost_gpu;
+#[path = "promises/manners.rs"]
+mod manners;
+#[path = "promises/pace.rs"]
+mod pace;
+#[path = "promises/processes.rs"]
+mod processes;
 #[path = "promises/sick_gpu.rs"]
 mod sick_gpu;
+#[path = "promises/sizes.rs"]
+mod sizes;

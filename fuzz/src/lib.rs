@@ -86,14 +86,14 @@ fn another(leaf: &Value, dice: &mut Dice) -> Value {
     match (leaf, dice.below(8)) {
         (_, 0) => Value::Map(vec![("absent".into(), "unsupported".into())]),
         (Value::Integer(_), 1) => dice.next().into(),
-        (Value::Integer(_), 2..=3) => (dice.next() % 256).into(),
+        (Value::Integer(_), 2 | 3) => (dice.next() % 256).into(),
         (Value::Integer(_), _) => NUMBERS[dice.below(NUMBERS.len())].into(),
         (Value::F64(_) | Value::F32(_), 1..=3) => f64::from_bits(dice.next()).into(),
         (Value::F64(_) | Value::F32(_), _) => RATIOS[dice.below(RATIOS.len())].into(),
         (Value::String(_), _) => TEXTS[dice.below(TEXTS.len())].into(),
         (Value::Boolean(on), _) => (!on).into(),
-        (_, 1..=2) => NUMBERS[dice.below(NUMBERS.len())].into(),
-        (_, 3..=4) => RATIOS[dice.below(RATIOS.len())].into(),
+        (_, 1 | 2) => NUMBERS[dice.below(NUMBERS.len())].into(),
+        (_, 3 | 4) => RATIOS[dice.below(RATIOS.len())].into(),
         (_, 5) => true.into(),
         _ => TEXTS[dice.below(TEXTS.len())].into(),
     }

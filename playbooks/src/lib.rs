@@ -19,11 +19,7 @@ pub fn judge(snapshot: &Snapshot) -> Vec<Finding> {
 fn driver(problem: &probes::driver::DriverProblem) -> Finding {
     Finding {
         cause: problem.cause.clone(),
-        severity: match (problem.by_design, problem.blocking) {
-            (true, _) => Severity::Info,
-            (false, true) => Severity::Critical,
-            (false, false) => Severity::Warning,
-        },
+        severity: problem.severity(),
         subject: Subject::Box,
         title: problem.title.clone(),
         since_ms: 0,

@@ -17,6 +17,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::finding::Severity;
 pub use crate::pci::PciGpu;
 use crate::reading::Reading;
 use crate::snapshot::Stamp;
@@ -142,6 +143,17 @@ pub struct DriverProblem {
     pub blocking: bool,
     /// Nothing is broken: the box is built this way (no such hardware, GPUs given to guests).
     pub by_design: bool,
+}
+
+impl DriverProblem {
+    /// How bad it is: a box without GPUs is no fault, one whose driver answers nothing is.
+    pub fn severity(&self) -> Severity {
+        match (self.by_design, self.blocking) {
+            (true, _) => Severity::Info,
+            (false, true) => Severity::Critical,
+            (false, false) => Severity::Warning,
+        }
+    }
 }
 
 impl fmt::Display for DriverProblem {

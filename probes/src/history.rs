@@ -27,6 +27,7 @@ pub const TRACKED: &[&str] = &[
 ];
 
 /// The last values of the tracked metrics.
+#[derive(Clone)]
 pub struct History {
     capacity: usize,
     rows: Vec<&'static Metric<Gpu>>,

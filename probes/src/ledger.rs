@@ -3,6 +3,7 @@
 //! Computed from a snapshot and never stored. The driver counts shared memory in every sharer and
 //! managed memory in none, so a rest of either sign is normal and is shown as such.
 
+use crate::proc::Process;
 use crate::reading::{Absence, Reading};
 use crate::snapshot::{Gpu, Snapshot};
 
@@ -48,13 +49,17 @@ impl Ledger {
 
 /// The sums of all GPUs and MIG instances, in the snapshot's order.
 pub fn ledgers(snapshot: &Snapshot) -> Vec<Ledger> {
-    snapshot.gpus.iter().map(|gpu| ledger(snapshot, gpu)).collect()
+    ledgers_of(&snapshot.gpus, &snapshot.processes)
 }
 
-fn ledger(snapshot: &Snapshot, gpu: &Gpu) -> Ledger {
+/// The same before a snapshot is made of them.
+pub fn ledgers_of(gpus: &[Gpu], processes: &[Process]) -> Vec<Ledger> {
+    gpus.iter().map(|gpu| ledger(gpu, processes)).collect()
+}
+
+fn ledger(gpu: &Gpu, processes: &[Process]) -> Ledger {
     let instance = gpu.mig.as_ref().map(|_| gpu.uuid.text());
-    let mut holders: Vec<Holder> = snapshot
-        .processes
+    let mut holders: Vec<Holder> = processes
         .iter()
         .enumerate()
         .flat_map(|(at, process)| process.gpus.iter().map(move |part| (at, process.pid, part)))
@@ -104,7 +109,7 @@ mod tests {
     use super::*;
     use crate::nvml::memory::Memory;
     use crate::nvml::processes::GpuProcesses;
-    use crate::proc::{GpuUse, Process};
+    use crate::proc::GpuUse;
 
     fn box_with(used: u64, parts: &[Reading<u64>]) -> Snapshot {
         let memory = Memory {

@@ -3,6 +3,7 @@
 //! One task waits for whatever comes first: a snapshot, a key, a signal, the next second. It never
 //! calls the driver, so it always answers.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -34,11 +35,24 @@ const OWN_COST_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows the dashboard until the person leaves or the terminal goes away.
 pub(crate) fn run(roots: &Roots, screen: &cli::Screen) -> anyhow::Result<ExitCode> {
+    require_terminal()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(show(roots, screen))?;
     // A thread that reads the terminal must not hold the program up.
     runtime.shutdown_background();
     Ok(code)
+}
+
+fn require_terminal() -> anyhow::Result<()> {
+    const HELP: &str =
+        "\n  help: infertop once prints a table, infertop once --json is for programs";
+    anyhow::ensure!(
+        std::io::stdout().is_terminal(),
+        "the dashboard needs a terminal, and standard output is none{HELP}"
+    );
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    anyhow::ensure!(!dumb, "the dashboard needs a terminal that can place its cursor, and TERM is dumb{HELP}");
+    Ok(())
 }
 
 async fn show(roots: &Roots, options: &cli::Screen) -> anyhow::Result<ExitCode> {
@@ -112,6 +126,8 @@ struct Picture {
     ledgers: Vec<Ledger>,
     findings: Vec<Finding>,
     history: History,
+    /// The history as it stood when the picture was held.
+    held: Option<History>,
     feed: Feed,
     utc_offset_seconds: i32,
 }
@@ -121,7 +137,7 @@ impl Picture {
         View {
             snapshot: &self.snapshot,
             ledgers: &self.ledgers,
-            history: &self.history,
+            history: self.held.as_ref().unwrap_or(&self.history),
             findings: &self.findings,
             feed: &self.feed,
             now_ms,
@@ -159,6 +175,7 @@ impl App {
                 ledgers: Vec::new(),
                 findings: Vec::new(),
                 history: History::new(KEPT),
+                held: None,
                 feed: Feed { interval_ms: millis(roots.interval), ..Feed::default() },
                 utc_offset_seconds: jiff::tz::TimeZone::system().to_offset(now).seconds(),
             },
@@ -257,7 +274,9 @@ impl App {
             Action::Redraw => Flow::Draw,
             Action::Quit => Flow::Quit,
             Action::TogglePause => {
-                self.picture.feed.paused = !self.picture.feed.paused;
+                let picture = &mut self.picture;
+                picture.feed.paused = !picture.feed.paused;
+                picture.held = picture.feed.paused.then(|| picture.history.clone());
                 Flow::Draw
             }
             Action::Interval { ms } => {

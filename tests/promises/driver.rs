@@ -157,7 +157,8 @@ fn a_reload_raises_the_generation_and_the_sampler_never_ends() {
     let tree = Tree::with_driver(2, "590.48.01");
     let gpu_box = GpuBox::written(&scenario).in_tree(&tree);
     let mut sampler = Sampler::start(&gpu_box, "500ms");
-    let (first, _) = sampler.find("values", |frame| frame.find_gpu(1).is_some_and(|gpu| gpu.answers()));
+    let (first, _) =
+        sampler.find("values", |frame| frame.find_gpu(1).is_some_and(|gpu| gpu.answers()));
     assert_eq!(first.snapshot.generation, 1);
     sampler.find("no session", |frame| frame.snapshot.driver.session != Session::Open);
     // As the module does: it goes and comes.
@@ -261,7 +262,11 @@ fn whole_groups_that_an_older_library_lacks_leave_the_rest_as_it_was() {
             assert!(gpu["memory"]["used_bytes"].is_u64(), "without {group}");
             assert_eq!(gpu["utilization"]["gpu_ratio"], 0.5, "without {group}");
             if !absent.is_empty() {
-                assert!(gpu["absent"][absent].is_string(), "{absent} without {group}: {}", gpu["absent"]);
+                assert!(
+                    gpu["absent"][absent].is_string(),
+                    "{absent} without {group}: {}",
+                    gpu["absent"]
+                );
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ pub struct Sampler {
     pub child: Child,
     commands: Option<ChildStdin>,
     frames: Receiver<Frame>,
+    _state: Arc<tempfile::TempDir>,
 }
 
 /// What came through the pipe.
@@ -64,12 +66,19 @@ impl Sampler {
                 }
             }
         });
-        Self { child, commands, frames }
+        Self { child, commands, frames, _state: gpu_box.keep() }
     }
 
     /// The next frame.
     pub fn next(&self) -> Frame {
-        self.frames.recv_timeout(Duration::from_secs(5) * patience()).expect("the sampler is silent")
+        self.frames
+            .recv_timeout(Duration::from_secs(5) * patience())
+            .expect("the sampler is silent")
+    }
+
+    /// A frame that is there already.
+    pub fn try_next(&self) -> Option<Frame> {
+        self.frames.try_recv().ok()
     }
 
     /// The first frame from now on that is as wanted, and how many frames went by before it.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -9,7 +10,8 @@ use crate::tree::Tree;
 
 /// A stand-in box.
 pub struct GpuBox {
-    state: tempfile::TempDir,
+    /// Shared with whoever runs on the box, so that it outlasts them.
+    state: Arc<tempfile::TempDir>,
     /// `None`: the program searches by itself.
     library: Option<PathBuf>,
     scenario: PathBuf,
@@ -26,7 +28,7 @@ impl GpuBox {
     /// The box of a scenario file.
     pub fn at(scenario: &Path) -> Self {
         Self {
-            state: tempfile::tempdir().unwrap(),
+            state: Arc::new(tempfile::tempdir().unwrap()),
             library: Some(gpubox::nvml_library()),
             scenario: scenario.into(),
             roots: Vec::new(),
@@ -89,6 +91,17 @@ impl GpuBox {
     /// The state folder, which also holds the counters of calls.
     pub fn state(&self) -> &Path {
         self.state.path()
+    }
+
+    /// Keeps the state folder for as long as this lives.
+    pub fn keep(&self) -> Arc<tempfile::TempDir> {
+        Arc::clone(&self.state)
+    }
+
+    /// Says which processes stand for those that the scenario binds to its `pids`.
+    pub fn bind(&self, pids: &[u32]) {
+        let lines: Vec<String> = pids.iter().map(ToString::to_string).collect();
+        std::fs::write(self.state().join("pids"), lines.join("\n")).unwrap();
     }
 
     /// What the libraries need to find the scenario.

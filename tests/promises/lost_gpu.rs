@@ -140,7 +140,8 @@ fn gpus_that_the_driver_counts_anew_after_a_reload_keep_their_numbers() {
     let gpu_box = GpuBox::written(&renumbered(false)).without_library().in_tree(&tree);
     let sampler = Sampler::start(&gpu_box, "500ms");
     sampler.find("three GPUs", |frame| {
-        frame.snapshot.gpus.len() == 3 && frame.snapshot.gpus.iter().all(probes::snapshot::Gpu::answers)
+        frame.snapshot.gpus.len() == 3
+            && frame.snapshot.gpus.iter().all(probes::snapshot::Gpu::answers)
     });
     sampler.find("the driver gone", |frame| frame.snapshot.driver.session != Session::Open);
     // The new package lies in another folder, so that it is another library to the loader: the old

@@ -23,6 +23,7 @@ pub struct Terminal {
     gone: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
     pub started: Instant,
+    _state: Arc<tempfile::TempDir>,
 }
 
 impl Terminal {
@@ -71,6 +72,7 @@ impl Terminal {
             gone: Arc::default(),
             reader: None,
             started,
+            _state: gpu_box.keep(),
         };
         terminal.reader = Some(terminal.read());
         terminal
@@ -85,8 +87,10 @@ impl Terminal {
             // Waits with a deadline, because closing a descriptor ends no read.
             let deadline = rustix::event::Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
             while !gone.load(Ordering::Relaxed) {
-                let mut wait =
-                    [rustix::event::PollFd::from_borrowed_fd(pty.as_fd(), rustix::event::PollFlags::IN)];
+                let mut wait = [rustix::event::PollFd::from_borrowed_fd(
+                    pty.as_fd(),
+                    rustix::event::PollFlags::IN,
+                )];
                 if rustix::event::poll(&mut wait, Some(&deadline)).unwrap_or(0) == 0 {
                     continue;
                 }

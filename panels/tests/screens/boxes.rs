@@ -135,6 +135,7 @@ pub(crate) fn host() -> Host {
         .into(),
         processes: 2311.into(),
         pid_namespace: text("host"),
+        ..Host::default()
     }
 }
 
@@ -167,6 +168,7 @@ pub(crate) fn driver() -> Driver {
         session: Session::Open,
         gpu_count: 8.into(),
         problem: None,
+        ..Driver::default()
     }
 }
 
@@ -240,6 +242,7 @@ pub(crate) fn h100(index: u32, used_mib: u64, busy: f64) -> Gpu {
             slowdown_celsius: Reading::UNSUPPORTED,
             shutdown_celsius: Reading::UNSUPPORTED,
             fan_ratios: Reading::UNSUPPORTED,
+            ..Temperature::default()
         },
         ecc: ecc(),
         pcie: pcie(busy),
@@ -339,6 +342,7 @@ fn pcie(busy: f64) -> Pcie {
         rx_bytes_total: Reading::UNSUPPORTED,
         replay_total: 0.into(),
         errors: vec![PcieErrors { kind: "correctable".into(), total: 0 }],
+        ..Pcie::default()
     }
 }
 
@@ -378,8 +382,10 @@ fn nvlink(busy: f64) -> NvLinks {
                 replay_total: 0.into(),
                 recovery_total: 0.into(),
                 crc_total: 0.into(),
+                ..NvLink::default()
             })
             .collect(),
+        ..NvLinks::default()
     }
 }
 
@@ -437,6 +443,7 @@ pub(crate) fn process(pid: u32, command: &str, parts: &[(u32, u64)]) -> Process 
                 ..GpuUse::default()
             })
             .collect(),
+        ..Process::default()
     }
 }
 
@@ -474,6 +481,7 @@ pub(crate) fn snapshot(gpus: Vec<Gpu>, processes: Vec<Process>) -> Snapshot {
                 pid: Some(48190),
                 ..KernelLine::default()
             }],
+            ..KernelLog::default()
         },
         self_cost: SelfCost {
             pid: 60999,
@@ -741,6 +749,7 @@ pub(crate) fn mismatch_box() -> Shown {
             ],
             help: "reboot, or end every GPU process and load the kernel module anew".into(),
             blocking: true,
+            ..DriverProblem::default()
         }),
         ..driver()
     };

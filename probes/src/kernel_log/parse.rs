@@ -51,7 +51,7 @@ fn parse_driver_line(text: &str) -> KernelLine {
         return KernelLine {
             kind: "api_mismatch".into(),
             pid: between(body, "(pid ", ")").and_then(|pid| pid.parse().ok()),
-            process: between(body, "the client '", "'").map(String::from),
+            process: between(body, "the client '", "'").map(cut),
             ..line
         };
     }
@@ -84,7 +84,7 @@ fn parse_error(rest: &str, kind: &str) -> Option<KernelLine> {
             .next()
             .and_then(|word| parse_pci_word(word.strip_prefix("PCI:").unwrap_or(word))),
         pid: field(" pid=").and_then(|pid| pid.parse().ok()),
-        process: field(" name=").map(String::from),
+        process: field(" name=").map(cut),
         gpu_instance: place
             .split_whitespace()
             .find_map(|word| word.strip_prefix("GPU-I:")?.parse().ok()),
@@ -110,7 +110,7 @@ fn parse_kill(line: &str) -> Option<KernelLine> {
         text: cut(&line[start - reason..]),
         kind: "oom_kill".into(),
         pid: Some(pid),
-        process: Some(process.to_string()),
+        process: Some(cut(process)),
         ..KernelLine::default()
     })
 }
@@ -126,8 +126,10 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     if end.is_empty() { Some(rest) } else { rest.split_once(end).map(|(inner, _)| inner) }
 }
 
+/// Text to keep, for a terminal: a process may have any name, and the kernel repeats it.
 fn cut(text: &str) -> String {
-    text.trim_end().chars().take(TEXT_CHARS).collect()
+    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    text.trim_end().chars().take(TEXT_CHARS).map(plain).collect()
 }
 
 #[cfg(test)]
@@ -250,6 +252,19 @@ mod tests {
     fn a_broken_error_line_is_still_a_line_of_the_driver() {
         for line in ["NVRM: Xid (", "NVRM: Xid (PCI:0000:9b:00): x", "NVRM: Xid (): 99999999999,"] {
             assert_eq!(parse_line(line).unwrap().kind, "nvrm", "{line}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_would_move_the_cursor_is_kept_without_its_escapes() {
+        for line in [
+            "NVRM: Xid (PCI:0000:9b:00): 13, pid=7, name=a\u{1b}[2Jb, x",
+            "NVRM: API mismatch: the client 'a\u{1b}[2Jb' (pid 7)",
+            "Out of memory: Killed process 7 (a\u{1b}[2Jb) total-vm:1kB",
+        ] {
+            let parsed = parse_line(line).unwrap();
+            assert_eq!(parsed.process.as_deref(), Some("a\u{fffd}[2Jb"));
+            assert!(parsed.text.contains("a\u{fffd}[2Jb"));
         }
     }
 

@@ -17,6 +17,8 @@ use crate::snapshot::{Gpu, Health};
 
 /// How often dear readings are taken.
 const SLOW: Duration = Duration::from_secs(10);
+/// What says little about a server, so that a GPU stays within twelve calls a second.
+const SELDOM: Duration = Duration::from_secs(30);
 /// How often it is asked again for what was not supported: modes change.
 const ASK_AGAIN: Duration = Duration::from_secs(600);
 
@@ -77,10 +79,10 @@ const STEPS: [(Step, Duration); 12] = [
     (Step::Fields, SLOW),
     (Step::Clocks, SLOW),
     (Step::Modes, SLOW),
-    (Step::Media, SLOW),
+    (Step::Media, SELDOM),
     (Step::Margin, SLOW),
     (Step::Link, SLOW),
-    (Step::Bar1, SLOW),
+    (Step::Bar1, SELDOM),
     (Step::Fabric, SLOW),
     (Step::Graphics, Duration::from_secs(5)),
     (Step::Mps, SLOW),
@@ -255,11 +257,7 @@ impl<'d, 's> GpuReader<'d, 's> {
                 None => {
                     let number = facts.gpu_instance.get();
                     let pair = number.map(|number| GpmPair::new(self.device, Some(number)));
-                    let mut gpu = Gpu::default();
-                    gpu.explain_unread(&Absence::Unsupported);
-                    // Counters between two ticks come with the next one.
-                    gpu.gpm = Gpm::default();
-                    (gpu, pair)
+                    (instance_of(&self.gpu), pair)
                 }
             };
             gpu.index = self.gpu.index;
@@ -350,4 +348,13 @@ fn slow_fields(links: u32) -> Vec<(u32, u32)> {
     fields.push(nvlink::COUNT_FIELD);
     fields.extend(nvlink::link_fields(links));
     fields
+}
+
+/// An instance before its first read: what only the GPU as a whole has is unsupported there.
+fn instance_of(gpu: &Gpu) -> Gpu {
+    let mut instance = Gpu { index: gpu.index, ..Gpu::default() };
+    instance.explain_unread(&Absence::Unsupported);
+    // Counters between two ticks come with the next one.
+    instance.gpm = Gpm::default();
+    instance
 }

@@ -248,7 +248,8 @@ fn value_end(
         end = word_end(bytes, end, outer);
     }
     if kind == Secret::Line && end < bytes.len() && !is_quoted(bytes, start) {
-        end = find(start, &|b| matches!(b, b'"' | b'\'' | b'\n'));
+        // A scheme's parameters may be quoted; only the quote around the header ends it.
+        end = find(start, &|b| b == b'\n' || Some(b) == outer);
     }
     if kind == Secret::List {
         loop {

@@ -23,7 +23,7 @@ use super::sockets::Listeners;
 use super::stat::{parse_boot_time, parse_stat};
 pub use super::sweep::Coverage;
 use super::sweep::Sweep;
-use super::task::ProcRoot;
+use super::task::{ProcRoot, reread};
 use super::tracked::{Sources, Tracked, never_seen};
 use super::users::Users;
 use super::uses::{join_uses, open_uses, stale_uses};
@@ -47,6 +47,9 @@ const NO_ANSWER_MS: u64 = 60_000;
 
 /// A tick's time for slow parts of known processes.
 const SLOW_STEP: Duration = Duration::from_micros(300);
+
+/// For how many processes the file of every tick is kept open.
+const MOST_OPEN: usize = 256;
 
 /// The clock may be set while we run, and the time of boot with it.
 const BOOT_MS: u64 = 300_000;
@@ -241,7 +244,11 @@ impl ProcessTable {
     ) -> Result<(), (Absence, Box<Tracked>)> {
         let begin = Instant::now();
         let mut buffer = std::mem::take(&mut sources.buffer);
-        let read = sources.root.read_stat(pid, &mut buffer);
+        let file = self.tracked.get(&pid).and_then(|tracked| tracked.stat_file.as_ref());
+        let read = match file {
+            Some(file) if reread(file, &mut buffer) => Ok(()),
+            _ => sources.root.read_stat(pid, &mut buffer),
+        };
         let stat = read.and_then(|()| {
             parse_stat(&buffer).ok_or(Absence::Failed { what: "its stat is no process's".into() })
         });
@@ -260,6 +267,10 @@ impl ProcessTable {
         if is_new {
             if let Err(why) = tracked.read_slow(sources, now_ms) {
                 return Err((why, Box::new(tracked)));
+            }
+            // Of plain files an old one would stay readable. Descriptors of our own are not endless.
+            if self.machine.is_live() && self.tracked.len() < MOST_OPEN {
+                tracked.stat_file = sources.root.open_stat(pid);
             }
             // Spread over the pids, so that those who started together do not come together.
             tracked.slow_due_ms = now_ms + SLOW_MS / 2 + u64::from(pid % 50) * SLOW_MS / 50;

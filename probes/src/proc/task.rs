@@ -54,6 +54,13 @@ impl ProcRoot {
         })
     }
 
+    /// `PID/stat` kept open: reading it again costs half of opening it again. Such a file stays with
+    /// its process, and answers "no such process" when that has ended and another has its number.
+    pub(crate) fn open_stat(&self, pid: u32) -> Option<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        openat(&self.dir, Name::new(pid, "/stat").as_str(), flags, Mode::empty()).ok()
+    }
+
     /// `PID/stat` in one open, for the part that is read every tick.
     pub(crate) fn read_stat(&self, pid: u32, into: &mut Vec<u8>) -> Result<(), Absence> {
         let name = Name::new(pid, "/stat");
@@ -132,6 +139,13 @@ fn link(at: &OwnedFd, name: &str) -> Result<String, Absence> {
     Ok(target.to_string_lossy().into_owned())
 }
 
+/// Reads a file of [`ProcRoot::open_stat`] once more; false if its process is gone.
+pub(crate) fn reread(file: &OwnedFd, into: &mut Vec<u8>) -> bool {
+    into.clear();
+    into.reserve(CHUNK_BYTES);
+    rustix::io::pread(file, rustix::buffer::spare_capacity(into), 0).is_ok_and(|length| length > 0)
+}
+
 /// A reason from an error number.
 pub(crate) fn absence(errno: Errno) -> Absence {
     Absence::from_io(&errno.into())
@@ -197,10 +211,18 @@ impl std::fmt::Write for Name {
 }
 
 /// Text from the outside, for a terminal: bytes that are no UTF-8 become U+FFFD, and so do control
-/// characters, with which a process could otherwise write on the screen of whoever looks at it.
+/// characters, with which a process could otherwise write on the screen of whoever looks at it, and
+/// characters that turn the direction of writing or cannot be seen, with which it could look like
+/// another one where somebody is about to end it.
 pub(crate) fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    let plain = |c| if deceives(c) { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(plain).collect()
+}
+
+fn deceives(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! One process that is followed: what is known of it, and when which part is due again.
 
+use std::os::fd::OwnedFd;
+
 use crate::machine::Machine;
 use crate::reading::{Absence, Reading};
 use crate::snapshot::Stamp;
@@ -57,6 +59,8 @@ pub(crate) struct Tracked {
     pub(crate) network: Option<String>,
     /// How many descriptors there were, and when they were read.
     descriptors_seen: (u64, u64),
+    /// Its `stat`, kept open.
+    pub(crate) stat_file: Option<OwnedFd>,
     cpu: Option<(u64, u64)>,
     parent_seen: Option<u32>,
 }

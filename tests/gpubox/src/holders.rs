@@ -95,7 +95,9 @@ impl Holder {
 /// Field 22 of `/proc/PID/stat`; `None` for a process that is gone or a zombie, whose memory a
 /// driver has freed.
 pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // A process's name need not be UTF-8.
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     if state == "Z" || state == "X" {

@@ -25,7 +25,7 @@ pub(super) fn lines(view: &View) -> Vec<Line> {
     let driver = &view.snapshot.driver;
     let mut out = Vec::new();
     if let Some(problem) = &driver.problem {
-        let severity = if problem.blocking { Severity::Critical } else { Severity::Warning };
+        let severity = problem.severity();
         out.push(Line { label: "", words: problem.title.clone(), severity: Some(severity) });
         // When all GPUs answer, one line is enough; the finding has the rest.
         if !problem.blocking && !view.snapshot.gpus.is_empty() {

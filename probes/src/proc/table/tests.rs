@@ -431,3 +431,27 @@ fn a_child_without_a_title_is_named_by_its_parent() {
         assert!(Instant::now() < until, "{rows:?}");
     }
 }
+
+#[test]
+fn our_own_children_are_followed_until_they_end() {
+    let machine = Machine::default();
+    if !machine.proc("self/stat").exists() {
+        return;
+    }
+    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = child.id();
+    let gpus = [gpu(0, &[(pid, 7)])];
+    let mut table = ProcessTable::new(machine);
+    let mut now = table.machine.now_ms();
+    let rows = settle(&mut table, &mut now, &gpus);
+    let row = find(&rows, pid);
+    assert_eq!(row.command.text(), "sleep 600");
+    assert_eq!(row.parent, std::process::id().into());
+    assert!(row.started_at_ms.get().unwrap().abs_diff(now) < 600_000);
+    assert!(row.rss_bytes.get().unwrap() > 0);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let rows = table.tick(now + 1000, &gpus);
+    assert!(find(&rows, pid).exists.absence().is_some());
+    assert_eq!(find(&rows, pid).command.text(), "sleep 600");
+}

@@ -82,7 +82,7 @@ fn wait(call: &Call, set: nvmlEventSet_t, data: *mut nvmlEventData_t, ms: u32) -
             return Err(TIMEOUT);
         }
         let due = due.and_then(|due| Duration::try_from_secs_f64(due).ok()).unwrap_or(left);
-        let pause = left.min(due).min(Duration::from_millis(100)).max(Duration::from_micros(200));
+        let pause = left.min(due).min(Duration::from_millis(500)).max(Duration::from_micros(200));
         std::thread::sleep(pause);
     }
 }
