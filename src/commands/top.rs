@@ -51,7 +51,10 @@ fn require_terminal() -> anyhow::Result<()> {
         "the dashboard needs a terminal, and standard output is none{HELP}"
     );
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    anyhow::ensure!(!dumb, "the dashboard needs a terminal that can place its cursor, and TERM is dumb{HELP}");
+    anyhow::ensure!(
+        !dumb,
+        "the dashboard needs a terminal that can place its cursor, and TERM is dumb{HELP}"
+    );
     Ok(())
 }
 
