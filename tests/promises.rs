@@ -27,6 +27,8 @@ mod json;
 mod lost_gpu;
 #[path = "promises/manners.rs"]
 mod manners;
+#[path = "promises/on_gpu.rs"]
+mod on_gpu;
 #[path = "promises/pace.rs"]
 mod pace;
 #[path = "promises/processes.rs"]
