@@ -71,7 +71,7 @@ impl Screen {
     }
 
     /// Puts a text on the clipboard of the terminal in front of the person (OSC 52).
-    pub(crate) fn copy(&mut self, text: &str) -> std::io::Result<()> {
+    pub(crate) fn copy(text: &str) -> std::io::Result<()> {
         execute!(stdout(), CopyToClipboard::to_clipboard_from(text))
     }
 }
@@ -123,7 +123,8 @@ mod tests {
         let _ = pty.read_to_end(&mut seen);
         assert_eq!(child.wait().unwrap().code(), Some(PANICKED));
         let seen = String::from_utf8_lossy(&seen);
-        let place = |words: &str| seen.find(words).unwrap_or_else(|| panic!("no {words:?} in {seen:?}"));
+        let place =
+            |words: &str| seen.find(words).unwrap_or_else(|| panic!("no {words:?} in {seen:?}"));
         let (taken, given_back) = (place("\u{1b}[?1049h"), place("\u{1b}[?1049l"));
         // The terminal makes line ends whole again, which raw mode does not.
         let told = place("nobody expected this\r\n");
