@@ -9,8 +9,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use probes::snapshot::Snapshot;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::cli::Roots;
 use crate::sampler::MOST_FRAME_BYTES;
@@ -21,11 +22,15 @@ const GOODBYE: Duration = Duration::from_millis(120);
 /// Snapshots that wait for a slow reader.
 const WAITING: usize = 2;
 
+/// So much of the end of what a sampler complains of is kept.
+const KEPT_COMPLAINT_BYTES: usize = 4096;
+
 /// A running sampler.
 pub(crate) struct ChildFeed {
     child: Child,
     commands: Option<ChildStdin>,
     snapshots: mpsc::Receiver<anyhow::Result<Snapshot>>,
+    last_words: JoinHandle<String>,
 }
 
 impl ChildFeed {
@@ -41,14 +46,16 @@ impl ChildFeed {
             .env("MALLOC_ARENA_MAX", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start the sampler {}", program.display()))?;
         let commands = child.stdin.take();
         let frames = child.stdout.take().context("the sampler has no output")?;
+        let complaints = child.stderr.take().context("the sampler has no error output")?;
         let (sender, snapshots) = mpsc::channel(WAITING);
         tokio::spawn(listen(frames, sender));
-        Ok(Self { child, commands, snapshots })
+        let last_words = tokio::spawn(hear(complaints));
+        Ok(Self { child, commands, snapshots, last_words })
     }
 
     /// The next snapshot, or why there are no more. May be dropped half way.
@@ -61,7 +68,10 @@ impl ChildFeed {
                     Ok(Ok(status)) => status.to_string(),
                     _ => "it closed its output".into(),
                 };
-                Err(anyhow::anyhow!("the sampler has ended: {how}"))
+                let words = tokio::time::timeout(GOODBYE, &mut self.last_words).await;
+                let words = words.ok().and_then(Result::ok).unwrap_or_default();
+                let colon = if words.is_empty() { "" } else { ": " };
+                Err(anyhow::anyhow!("the sampler has ended: {how}{colon}{words}"))
             }
         }
     }
@@ -83,6 +93,20 @@ impl ChildFeed {
             let _ = self.child.start_kill();
         }
     }
+}
+
+/// What the sampler, or the driver's library in it, said last on its error output; one line of it.
+/// Reads to the end whatever is said, so that nobody waits for us.
+async fn hear(mut complaints: ChildStderr) -> String {
+    let mut tail: Vec<u8> = Vec::new();
+    let mut chunk = [0; 1024];
+    while let Ok(length @ 1..) = complaints.read(&mut chunk).await {
+        tail.extend_from_slice(&chunk[..length]);
+        tail.drain(..tail.len().saturating_sub(KEPT_COMPLAINT_BYTES));
+    }
+    let text = String::from_utf8_lossy(&tail);
+    let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    last.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 /// Reads frames until the pipe ends or nobody wants them.

@@ -1,6 +1,7 @@
 //! The driver's session: opens the library, gives every GPU a thread, and begins again when the
 //! driver was unloaded, replaced or has lost all its GPUs.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, Scope};
@@ -118,7 +119,12 @@ fn run(shared: &Arc<Shared>, session: &Session, generation: u32) {
     std::thread::scope(|scope| {
         for number in 0..count {
             let name = format!("gpu {number}");
-            let task = move || gpu(scope, shared, session, generation, number, over);
+            let task = move || {
+                let read = || gpu(scope, shared, session, generation, number, over);
+                if catch_unwind(AssertUnwindSafe(read)).is_err() {
+                    give_up(shared, number);
+                }
+            };
             // Without a thread the GPU stays "starting"; the others go on.
             let _ = Builder::new().name(name).stack_size(STACK_BYTES).spawn_scoped(scope, task);
         }
@@ -126,14 +132,17 @@ fn run(shared: &Arc<Shared>, session: &Session, generation: u32) {
         let _ = rest.spawn_scoped(scope, move || events(shared, session, over));
         let rest = Builder::new().name("topology".into()).stack_size(STACK_BYTES);
         let _ = rest.spawn_scoped(scope, move || topology(shared, session, over));
-        // The library loads libcuda to answer this, which takes its time.
-        let (cuda, branch) = (session.cuda_version(), session.branch());
-        shared.set_status(|status| {
-            status.cuda_version = cuda;
-            status.branch = branch;
-        });
         watch(shared, generation, over);
     });
+}
+
+/// A fault of ours in one GPU's thread is that GPU's trouble alone.
+fn give_up(shared: &Shared, number: u32) {
+    let answer = "reading this GPU broke down inside infertop, please report it".to_string();
+    let health = Health::Failing { since_ms: shared.machine.now_ms(), answer };
+    for slot in shared.slots().iter().filter(|slot| slot.index == number) {
+        slot.set_health(&health);
+    }
 }
 
 /// Ends the session when nothing of it is left.
@@ -299,6 +308,12 @@ fn pcie_window(shared: &Shared, session: &Session, handle: usize, slot: &Slot, o
 
 /// Tells the topology once the GPUs answer, and again when one more does.
 fn topology(shared: &Shared, session: &Session, over: &AtomicBool) {
+    // The library loads libcuda to answer this, which takes its time.
+    let (cuda, branch) = (session.cuda_version(), session.branch());
+    shared.set_status(|status| {
+        status.cuda_version = cuda;
+        status.branch = branch;
+    });
     let calls: Arc<Calls> = Arc::default();
     let mut known = 0;
     let mut tick = 0;

@@ -19,9 +19,12 @@ bytes = '9GiB'
 fn asked(workload: &Workload) -> (GpuBox, Terminal) {
     let gpu_box = GpuBox::written(ONE);
     gpu_box.bind(&[workload.pid()]);
-    let terminal = Terminal::start(&gpu_box, (30, 100), &["-p", "processes", "--interval", "250ms"]);
+    let terminal =
+        Terminal::start(&gpu_box, (30, 100), &["-p", "processes", "--interval", "250ms"]);
     terminal.wait_for("the process with its start", |text| {
-        text.contains(&workload.pid().to_string()) && text.contains("SIGN") && text.contains("sleeping")
+        text.contains(&workload.pid().to_string())
+            && text.contains("SIGN")
+            && text.contains("sleeping")
     });
     terminal.keys("k");
     terminal.wait_for("the question", |text| text.contains("to confirm"));

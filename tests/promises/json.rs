@@ -30,7 +30,10 @@ fn nulls(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Null => found.push(path.to_string()),
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, item)| nulls(item, &below(&at.to_string()), found));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(at, item)| nulls(item, &below(&at.to_string()), found));
         }
         Value::Object(map) => map.iter().for_each(|(key, item)| nulls(item, &below(key), found)),
         _ => {}
@@ -79,15 +82,22 @@ fn check(scenario: &str) {
     }
     assert_eq!(code == 3, document["driver"]["problem"]["blocking"] == true, "{scenario}");
     has(&document["host"], scenario, &["name", "kernel", "memory_total_bytes"]);
-    has(&document["driver"], scenario, &["module_version", "version", "cuda_version", "library_path"]);
+    has(
+        &document["driver"],
+        scenario,
+        &["module_version", "version", "cuda_version", "library_path"],
+    );
     has(&document["self"], scenario, &["nvml_calls_total", "cpu_ratio", "rss_bytes", "spread_us"]);
     for gpu in document["gpus"].as_array().unwrap() {
         has(gpu, &format!("{scenario}, GPU {}", gpu["index"]), GPU);
         let memory = &gpu["memory"];
         let bytes = |key: &str| memory[key].as_u64();
-        if let (Some(total), Some(used), Some(reserved), Some(free)) =
-            (bytes("total_bytes"), bytes("used_bytes"), bytes("reserved_bytes"), bytes("free_bytes"))
-        {
+        if let (Some(total), Some(used), Some(reserved), Some(free)) = (
+            bytes("total_bytes"),
+            bytes("used_bytes"),
+            bytes("reserved_bytes"),
+            bytes("free_bytes"),
+        ) {
             assert!(used + reserved + free <= total, "{scenario}: {memory}");
         }
     }
@@ -141,7 +151,8 @@ fn the_sums_of_the_memory_close() {
             .filter(|process| process["gpu_index"] == gpu["index"])
             .filter_map(|process| process["gpu_bytes"].as_u64())
             .sum();
-        let sum = memory("reserved_bytes") + held + memory("unattributed_bytes") + memory("free_bytes");
+        let sum =
+            memory("reserved_bytes") + held + memory("unattributed_bytes") + memory("free_bytes");
         assert_eq!(sum, memory("total_bytes"), "GPU {}", gpu["index"]);
         assert_eq!(memory("unattributed_bytes"), 20 << 20);
     }

@@ -139,7 +139,10 @@ fn once_writes_no_escape_codes() {
 fn a_reader_that_leaves_early_is_no_error() {
     let gpu_box = GpuBox::written(TWO);
     for (command, reader) in [("once", "true"), ("once --json", "head -n 1"), ("--help", "true")] {
-        let script = format!("'{}' {command} | {reader}; exit \"${{PIPESTATUS[0]}}\"", env!("CARGO_BIN_EXE_infertop"));
+        let script = format!(
+            "'{}' {command} | {reader}; exit \"${{PIPESTATUS[0]}}\"",
+            env!("CARGO_BIN_EXE_infertop")
+        );
         let output = Command::new("bash")
             .args(["-c", &script])
             .env_clear()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::frames::Sampler;
 use crate::gpu_box::GpuBox;
 use crate::terminal::Terminal;
-use crate::waiting::{pause, patience, until};
+use crate::waiting::{patience, pause, until};
 
 /// A busy share that is another one every second.
 const MOVING: &str = "
@@ -92,7 +92,8 @@ fn snapshots_that_were_lost_are_counted() {
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     terminal.wait_for("the age", |text| text.contains("old"));
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
-    terminal.wait_for("a fresh picture", |text| text.contains("live 0.25 s") && !text.contains("old"));
+    terminal
+        .wait_for("a fresh picture", |text| text.contains("live 0.25 s") && !text.contains("old"));
 }
 
 #[test]

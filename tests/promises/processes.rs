@@ -181,13 +181,19 @@ fn put_process(tree: &Tree, start: u64, command: &[u8]) {
     tree.write("proc/4000/cmdline", command);
     tree.write("proc/4000/comm", "engine\n");
     tree.write("proc/4000/cgroup", "0::/system.slice/engine.service\n");
-    tree.write("proc/4000/status", "Name:\tengine\nUid:\t1000\t1000\t1000\t1000\nVmRSS:\t 100 kB\n");
+    tree.write(
+        "proc/4000/status",
+        "Name:\tengine\nUid:\t1000\t1000\t1000\t1000\nVmRSS:\t 100 kB\n",
+    );
     tree.write("proc/4000/maps", "");
     tree.make("proc/4000/fd");
     let rest = "1 4000 4000 0 -1 4194304 10 0 0 0 5 3 0 0 20 0 1 0";
     tree.write(
         "proc/4000/stat",
-        format!("4000 (engine) S {rest} {start} 1000000 25 18446744073709551615 {}\n", "0 ".repeat(27)),
+        format!(
+            "4000 (engine) S {rest} {start} 1000000 25 18446744073709551615 {}\n",
+            "0 ".repeat(27)
+        ),
     );
 }
 
@@ -224,7 +230,8 @@ fn a_process_that_ends_while_it_is_shown_leaves_the_list() {
     let mut workload = Workload::with_arguments(&["SIGN"]);
     let other = Workload::with_arguments(&["STAYS"]);
     let gpu_box = bound(&[&workload, &other]);
-    let terminal = Terminal::start(&gpu_box, (24, 160), &["-p", "processes", "--interval", "250ms"]);
+    let terminal =
+        Terminal::start(&gpu_box, (24, 160), &["-p", "processes", "--interval", "250ms"]);
     terminal.wait_for("both", |text| text.contains("SIGN") && text.contains("STAYS"));
     workload.end();
     terminal.wait_for("one of them", |text| !text.contains("SIGN") && text.contains("STAYS"));
@@ -260,19 +267,62 @@ fn garbage_in_every_file_of_proc_and_sys_is_survived() {
     for seed in 1..4 {
         let tree = listed(500, b"engine\0");
         let files = [
-            "stat", "meminfo", "loadavg", "uptime", "mounts", "modules", "self/cgroup", "self/status",
-            "self/mountinfo", "self/stat", "net/tcp", "net/tcp6", "pressure/cpu", "pressure/memory", "pressure/io",
-            "sys/kernel/osrelease", "sys/kernel/hostname", "driver/nvidia/version",
-            "driver/nvidia/params", "driver/nvidia/gpus/0000:19:00.0/information", "4000/stat", "4000/status",
-            "4000/cmdline", "4000/comm", "4000/cgroup", "4000/maps", "4000/wchan", "4000/net/tcp",
-            "4000/environ", "1/stat", "1/cgroup", "vmstat", "cpuinfo", "version", "net/dev",
+            "stat",
+            "meminfo",
+            "loadavg",
+            "uptime",
+            "mounts",
+            "modules",
+            "self/cgroup",
+            "self/status",
+            "self/mountinfo",
+            "self/stat",
+            "net/tcp",
+            "net/tcp6",
+            "pressure/cpu",
+            "pressure/memory",
+            "pressure/io",
+            "sys/kernel/osrelease",
+            "sys/kernel/hostname",
+            "driver/nvidia/version",
+            "driver/nvidia/params",
+            "driver/nvidia/gpus/0000:19:00.0/information",
+            "4000/stat",
+            "4000/status",
+            "4000/cmdline",
+            "4000/comm",
+            "4000/cgroup",
+            "4000/maps",
+            "4000/wchan",
+            "4000/net/tcp",
+            "4000/environ",
+            "1/stat",
+            "1/cgroup",
+            "vmstat",
+            "cpuinfo",
+            "version",
+            "net/dev",
         ];
         for (at, file) in files.iter().enumerate() {
             let seed = seed * 1000 + at as u64;
-            tree.write(&format!("proc/{file}"), noise(seed, 37 * at + usize::try_from(seed).unwrap() % 900));
+            tree.write(
+                &format!("proc/{file}"),
+                noise(seed, 37 * at + usize::try_from(seed).unwrap() % 900),
+            );
         }
         let device = "sys/bus/pci/devices/0000:19:00.0";
-        for (at, file) in ["numa_node", "current_link_speed", "max_link_speed", "current_link_width", "aer_dev_fatal", "config", "local_cpulist"].iter().enumerate() {
+        for (at, file) in [
+            "numa_node",
+            "current_link_speed",
+            "max_link_speed",
+            "current_link_width",
+            "aer_dev_fatal",
+            "config",
+            "local_cpulist",
+        ]
+        .iter()
+        .enumerate()
+        {
             tree.write(&format!("{device}/{file}"), noise(seed + at as u64, 300));
         }
         tree.write("sys/module/nvidia/refcnt", noise(seed, 40));
@@ -288,7 +338,8 @@ fn garbage_in_every_file_of_proc_and_sys_is_survived() {
 
         let gpu_box = GpuBox::written(LISTED).in_tree(&tree);
         let sampler = Sampler::start(&gpu_box, "250ms");
-        let (first, _) = sampler.find("the GPU", |frame| frame.find_gpu(0).is_some_and(|gpu| gpu.answers()));
+        let (first, _) =
+            sampler.find("the GPU", |frame| frame.find_gpu(0).is_some_and(|gpu| gpu.answers()));
         let (later, passed) = sampler.find("later values", |frame| {
             frame.gpu(0).utilization.read.at_ms > first.gpu(0).utilization.read.at_ms + 1000
         });
