@@ -146,7 +146,7 @@ impl Roots {
 /// workload something.
 const SHORTEST: Duration = Duration::from_millis(250);
 /// Beyond this a picture is not live.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// `500ms`, `1s`, `2.5s`, `2`.
 fn parse_interval(text: &str) -> Result<Duration, String> {

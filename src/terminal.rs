@@ -71,7 +71,7 @@ impl Screen {
     }
 
     /// Puts a text on the clipboard of the terminal in front of the person (OSC 52).
-    pub(crate) fn copy(&mut self, text: &str) -> std::io::Result<()> {
+    pub(crate) fn copy(text: &str) -> std::io::Result<()> {
         execute!(stdout(), CopyToClipboard::to_clipboard_from(text))
     }
 }

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| probes::fuzzing::command_line(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| probes::fuzzing::enter("command_line", bytes));

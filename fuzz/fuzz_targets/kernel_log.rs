@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| probes::fuzzing::kernel_log(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| probes::fuzzing::enter("kernel_log", bytes));

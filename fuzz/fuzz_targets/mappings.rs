@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| probes::fuzzing::mappings(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| probes::fuzzing::enter("mappings", bytes));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| probes::fuzzing::process_files(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| probes::fuzzing::enter("process_files", bytes));

@@ -5,7 +5,12 @@
 //! ten thousand processes in a folder that looks like `/proc`. The clock is made up, so that minutes
 //! pass at once; the work is real.
 
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a tool for developers")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a tool for developers: it prints, and lets its children settle"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};

@@ -4,20 +4,41 @@
 //! Built for fuzzing and for tests only. The fuzzer's seeds, and each input that once found a fault,
 //! run with the other tests.
 
-pub use crate::host::fuzzing::host_files;
-pub use crate::kernel_log::fuzzing::kernel_log;
-pub use crate::proc::fuzzing::{command_line, mappings, process_files};
-
 use crate::snapshot::Snapshot;
+use crate::{driver, host, kernel_log, pci, proc};
+
+/// A door by the name of its target.
+pub type Door = (&'static str, fn(&[u8]));
+
+/// One for each fuzz target but the panels, which stand in another crate.
+pub const DOORS: &[Door] = &[
+    ("process_files", proc::fuzzing::process_files),
+    ("command_line", proc::fuzzing::command_line),
+    ("mappings", proc::fuzzing::mappings),
+    ("kernel_log", kernel_log::fuzzing::kernel_log),
+    ("driver_files", driver_files),
+    ("host_files", host::fuzzing::host_files),
+    ("snapshot", snapshot),
+];
+
+/// Goes through the door of this name.
+///
+/// # Panics
+/// When there is none, and when something does not hold: that is what the fuzzer looks for.
+pub fn enter(name: &str, bytes: &[u8]) {
+    let door = DOORS.iter().find(|(door, _)| *door == name);
+    let (_, door) = door.unwrap_or_else(|| panic!("no door for {name}"));
+    door(bytes);
+}
 
 /// Files of the bus and of the driver: a target each would learn nothing more.
-pub fn driver_files(bytes: &[u8]) {
-    crate::pci::fuzzing::pci_files(bytes);
-    crate::driver::fuzzing::driver_files(bytes);
+fn driver_files(bytes: &[u8]) {
+    pci::fuzzing::pci_files(bytes);
+    driver::fuzzing::driver_files(bytes);
 }
 
 /// What is decoded is encoded and decoded again to the same.
-pub fn snapshot(bytes: &[u8]) {
+fn snapshot(bytes: &[u8]) {
     let Ok(snapshot) = Snapshot::decode(bytes) else { return };
     let Ok(encoded) = snapshot.encode() else { panic!("a decoded snapshot cannot be encoded") };
     let Ok(again) = Snapshot::decode(&encoded) else { panic!("its own encoding is not decoded") };
@@ -33,16 +54,6 @@ pub(crate) fn assert_plain(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const DOORS: &[(&str, fn(&[u8]))] = &[
-        ("process_files", process_files),
-        ("command_line", command_line),
-        ("mappings", mappings),
-        ("kernel_log", kernel_log),
-        ("driver_files", driver_files),
-        ("host_files", host_files),
-        ("snapshot", snapshot),
-    ];
 
     #[test]
     fn every_seed_holds() {

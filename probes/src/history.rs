@@ -104,8 +104,7 @@ fn key(gpu: &Gpu) -> String {
     gpu.uuid.value().cloned().unwrap_or_else(|| gpu.label())
 }
 
-// Ratios, watts and bytes need no more than the 24 bits of a 32-bit float in a sparkline.
-#[allow(clippy::cast_possible_truncation)]
+#[expect(clippy::cast_possible_truncation, reason = "24 bits are enough for a sparkline")]
 fn put(ring: &mut VecDeque<f32>, capacity: usize, value: f64) {
     if ring.len() == capacity {
         ring.pop_front();
@@ -121,7 +120,7 @@ mod tests {
 
     fn tick(sequence: u64, busy: f64, health: Health) -> Snapshot {
         let utilization = Utilization { gpu_ratio: busy.into(), ..Utilization::default() };
-        let gpu = Gpu { utilization, health, ..Gpu::default() };
+        let gpu = Gpu { health, utilization, ..Gpu::default() };
         Snapshot { sequence, gpus: vec![gpu], ..Snapshot::default() }
     }
 

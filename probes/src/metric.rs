@@ -23,9 +23,12 @@ pub enum Pick<S: 'static> {
         /// The label's name.
         label: &'static str,
         /// Label values and numbers; few, and bounded by the hardware.
-        pick: fn(&S) -> Vec<(String, Reading<f64>)>,
+        pick: PickEach<S>,
     },
 }
+
+/// Takes a number for each value of a label.
+pub type PickEach<S> = fn(&S) -> Vec<(String, Reading<f64>)>;
 
 /// One row of the table. `S` is what it is about: a GPU, the host, a process.
 pub struct Metric<S: 'static> {
@@ -63,7 +66,7 @@ impl<S> Metric<S> {
         name: &'static str,
         help: &'static str,
         label: &'static str,
-        pick: fn(&S) -> Vec<(String, Reading<f64>)>,
+        pick: PickEach<S>,
     ) -> Self {
         Self { name, kind: Kind::Counter, help, pick: Pick::Each { label, pick } }
     }

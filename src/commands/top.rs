@@ -191,17 +191,15 @@ impl App {
     /// Waits for a snapshot, or for a reason to draw without one.
     async fn arrival(&mut self) -> Arrival {
         let patience = self.interval.max(Duration::from_secs(1)) + Duration::from_millis(300);
-        match &mut self.feed {
-            Some(feed) => match tokio::time::timeout(patience, feed.next()).await {
-                Ok(Ok(snapshot)) => Arrival::Snapshot(Box::new(snapshot)),
-                Ok(Err(error)) => Arrival::Ended(format!("{error:#}")),
-                Err(_) => Arrival::Silence,
-            },
-            None => {
-                let wait = self.restart.0.saturating_duration_since(Instant::now());
-                tokio::time::sleep(wait).await;
-                Arrival::Restart
-            }
+        let Some(feed) = &mut self.feed else {
+            let wait = self.restart.0.saturating_duration_since(Instant::now());
+            tokio::time::sleep(wait).await;
+            return Arrival::Restart;
+        };
+        match tokio::time::timeout(patience, feed.next()).await {
+            Ok(Ok(snapshot)) => Arrival::Snapshot(Box::new(snapshot)),
+            Ok(Err(error)) => Arrival::Ended(format!("{error:#}")),
+            Err(_) => Arrival::Silence,
         }
     }
 
@@ -296,7 +294,7 @@ impl App {
                 Flow::Draw
             }
             Action::Copy(text) => {
-                screen.copy(&text).context("cannot write to the terminal")?;
+                Screen::copy(&text).context("cannot write to the terminal")?;
                 self.ui.notice("copied", self.machine.now_ms());
                 Flow::Draw
             }

@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_stop_ends_a_wait_and_a_change_keeps_numbers_rising() {
-        let schedule = Schedule::new(Duration::from_secs(3600), Duration::ZERO);
+        let schedule = Schedule::new(Duration::from_hours(1), Duration::ZERO);
         assert_eq!(schedule.wait_after(0), Some(1));
         schedule.set_interval(Duration::from_millis(1));
         assert!(schedule.wait_after(1).is_some_and(|tick| tick >= 2));

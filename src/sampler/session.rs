@@ -24,7 +24,7 @@ use super::slot::Slot;
 /// Stack of a thread that calls the driver; its pages are touched only as far as they are used.
 const STACK_BYTES: usize = 1 << 20;
 /// Wait before the library is tried again, doubling up to the second.
-const RETRY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(300));
+const RETRY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(5));
 /// A GPU that could not be taken, or is lost, is asked again after so long.
 const ASK_LOST_AGAIN: Duration = Duration::from_secs(30);
 /// A GPU that has not come back so long after a reload is lost.
@@ -186,8 +186,8 @@ fn wait(shared: &Shared, over: &AtomicBool, until: Instant, mut tick: u64) -> Op
     Some(tick)
 }
 
-fn gpu<'scope, 'env>(
-    scope: &'scope Scope<'scope, 'env>,
+fn gpu<'scope>(
+    scope: &'scope Scope<'scope, '_>,
     shared: &'scope Arc<Shared>,
     session: &'scope Session,
     generation: u32,
@@ -218,9 +218,10 @@ fn gpu<'scope, 'env>(
             Err(code) => {
                 let slot = slot.get_or_insert_with(|| shared.claim("", number, generation, &calls));
                 let (since_ms, answer) = (shared.machine.now_ms(), codes::words(code));
-                slot.set_health(&match codes::is_lost(code) {
-                    true => Health::Lost { since_ms, answer },
-                    false => Health::Failing { since_ms, answer },
+                slot.set_health(&if codes::is_lost(code) {
+                    Health::Lost { since_ms, answer }
+                } else {
+                    Health::Failing { since_ms, answer }
                 });
                 shared.posted(tick);
                 match wait(shared, over, Instant::now() + ASK_LOST_AGAIN, tick) {
@@ -232,8 +233,8 @@ fn gpu<'scope, 'env>(
     }
 }
 
-fn sample<'scope, 'env>(
-    scope: &'scope Scope<'scope, 'env>,
+fn sample<'scope>(
+    scope: &'scope Scope<'scope, '_>,
     shared: &'scope Arc<Shared>,
     session: &'scope Session,
     device: &Device,
@@ -349,7 +350,7 @@ fn events(shared: &Shared, session: &Session, over: &AtomicBool) {
                 if wait(shared, over, Instant::now() + pause, 0).is_none() {
                     return;
                 }
-                pause = (pause * 2).min(Duration::from_secs(60));
+                pause = (pause * 2).min(Duration::from_mins(1));
             }
         }
     }

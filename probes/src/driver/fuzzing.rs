@@ -3,7 +3,7 @@
 use super::{files, nodes};
 
 /// Version, parameters, modules on the box and on disk, groups.
-pub fn driver_files(bytes: &[u8]) {
+pub(crate) fn driver_files(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Some((version, _)) = files::parse_module_version(&text) {
         assert!(files::is_version(&version));

@@ -3,7 +3,7 @@
 use super::{cpu, memory, namespace, numa, probe};
 
 /// CPU times, load, memory, NUMA nodes, huge pages, CPU lists, mounts, os-release.
-pub fn host_files(bytes: &[u8]) {
+pub(crate) fn host_files(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (first, second) = text.split_once("\n\n").unwrap_or((&text, &text));
     let times = (cpu::parse_cpu_times(first), cpu::parse_cpu_times(second));

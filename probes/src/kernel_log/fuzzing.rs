@@ -9,7 +9,7 @@ use crate::reading::Reading;
 /// A stream of records or log lines, in two pieces, as far as the kept lines.
 ///
 /// Input: where to cut the stream, then the stream.
-pub fn kernel_log(bytes: &[u8]) {
+pub(crate) fn kernel_log(bytes: &[u8]) {
     let Some((&cut, stream)) = bytes.split_first() else { return };
     let (first, second) = stream.split_at(stream.len().min(usize::from(cut)));
     let (mut lines, mut found) = (Lines::default(), Vec::new());

@@ -142,14 +142,17 @@ const MOST_MHZ: u32 = 20_000;
 
 fn clock(device: &Device, kind: u32) -> Reading<u32> {
     let mut mhz = 0;
-    Reading::from(call!(device[kind], nvmlDeviceGetClockInfo(device.handle(), kind, &mut mhz)))
+    Reading::from(call!(device[kind], nvmlDeviceGetClockInfo(device.handle(), kind, &raw mut mhz)))
         .and_then(|()| device.in_range(mhz, 0..=MOST_MHZ))
 }
 
 fn max_clock(device: &Device, kind: u32) -> Reading<u32> {
     let mut mhz = 0;
-    Reading::from(call!(device[kind], nvmlDeviceGetMaxClockInfo(device.handle(), kind, &mut mhz)))
-        .and_then(|()| device.in_range(mhz, 0..=MOST_MHZ))
+    Reading::from(call!(
+        device[kind],
+        nvmlDeviceGetMaxClockInfo(device.handle(), kind, &raw mut mhz)
+    ))
+    .and_then(|()| device.in_range(mhz, 0..=MOST_MHZ))
 }
 
 impl Clocks {
@@ -160,11 +163,11 @@ impl Clocks {
         let mut mask = 0;
         self.reasons = Reading::from(call!(
             device,
-            nvmlDeviceGetCurrentClocksEventReasons(device.handle(), &mut mask)
+            nvmlDeviceGetCurrentClocksEventReasons(device.handle(), &raw mut mask)
         ))
         .or_else(|| {
             // The name before R535.
-            call!(device, nvmlDeviceGetCurrentClocksThrottleReasons(device.handle(), &mut mask))
+            call!(device, nvmlDeviceGetCurrentClocksThrottleReasons(device.handle(), &raw mut mask))
                 .into()
         })
         .map(|()| mask);
@@ -187,7 +190,7 @@ impl Clocks {
         let mut state = 0;
         self.performance_state = Reading::from(call!(
             device,
-            nvmlDeviceGetPerformanceState(device.handle(), &mut state)
+            nvmlDeviceGetPerformanceState(device.handle(), &raw mut state)
         ))
         // 32 stands for unknown.
         .and_then(|()| {
@@ -206,11 +209,14 @@ impl Clocks {
         let mut mask = 0;
         self.reasons_supported = Reading::from(call!(
             device,
-            nvmlDeviceGetSupportedClocksEventReasons(device.handle(), &mut mask)
+            nvmlDeviceGetSupportedClocksEventReasons(device.handle(), &raw mut mask)
         ))
         .or_else(|| {
-            call!(device, nvmlDeviceGetSupportedClocksThrottleReasons(device.handle(), &mut mask))
-                .into()
+            call!(
+                device,
+                nvmlDeviceGetSupportedClocksThrottleReasons(device.handle(), &raw mut mask)
+            )
+            .into()
         })
         .map(|()| mask);
     }

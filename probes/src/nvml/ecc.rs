@@ -203,13 +203,13 @@ impl Ecc {
         self.read_sram(device);
         let mut banks = sys::nvmlRowRemapperHistogramValues_t::zeroed();
         self.remap_banks =
-            call!(device, nvmlDeviceGetRowRemapperHistogram(device.handle(), &mut banks))
+            call!(device, nvmlDeviceGetRowRemapperHistogram(device.handle(), &raw mut banks))
                 .map(|()| vec![banks.max, banks.high, banks.partial, banks.low, banks.none])
                 .into();
         let mut repair = sys::nvmlRepairStatus_t::zeroed();
         repair.version = version_word::<sys::nvmlRepairStatus_t>(1);
         self.channel_repair_pending =
-            call!(device, nvmlDeviceGetRepairStatus(device.handle(), &mut repair))
+            call!(device, nvmlDeviceGetRepairStatus(device.handle(), &raw mut repair))
                 .map(|()| repair.bChannelRepairPending != 0)
                 .into();
     }
@@ -217,7 +217,8 @@ impl Ecc {
     fn read_sram(&mut self, device: &Device) {
         let mut status = sys::nvmlEccSramErrorStatus_t::zeroed();
         status.version = version_word::<sys::nvmlEccSramErrorStatus_t>(1);
-        let answer = call!(device, nvmlDeviceGetSramEccErrorStatus(device.handle(), &mut status));
+        let answer =
+            call!(device, nvmlDeviceGetSramEccErrorStatus(device.handle(), &raw mut status));
         self.sram_threshold_exceeded =
             answer.clone().map(|()| status.bThresholdExceeded != 0).into();
         self.sram = answer
@@ -243,7 +244,10 @@ impl Ecc {
 /// SRAM errors since the driver was loaded; there is no field for them. `kind` 0 is corrected.
 fn sram_errors(device: &Device, kind: u32) -> Reading<u64> {
     let mut count = 0;
-    call!(device[kind], nvmlDeviceGetMemoryErrorCounter(device.handle(), kind, 0, 7, &mut count))
-        .map(|()| count)
-        .into()
+    call!(
+        device[kind],
+        nvmlDeviceGetMemoryErrorCounter(device.handle(), kind, 0, 7, &raw mut count)
+    )
+    .map(|()| count)
+    .into()
 }

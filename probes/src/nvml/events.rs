@@ -45,7 +45,7 @@ impl<'s> EventSet<'s> {
             return Err(Absence::TooOld);
         }
         let mut set = std::ptr::null_mut();
-        call!(session, nvmlEventSetCreate(&mut set))?;
+        call!(session, nvmlEventSetCreate(&raw mut set))?;
         Ok(Self { session, set, waits: Calls::default(), registered: Vec::new() })
     }
 
@@ -69,7 +69,7 @@ impl<'s> EventSet<'s> {
     /// Adds a GPU.
     pub fn register(&mut self, device: &Device, uuid: &str) -> Result<(), Absence> {
         let mut supported = 0;
-        call!(device, nvmlDeviceGetSupportedEventTypes(device.handle(), &mut supported))?;
+        call!(device, nvmlDeviceGetSupportedEventTypes(device.handle(), &raw mut supported))?;
         let types = supported & WANTED;
         if types == 0 {
             return Err(Absence::Unsupported);
@@ -84,7 +84,7 @@ impl<'s> EventSet<'s> {
     pub fn wait(&self, now_ms: impl Fn() -> u64) -> Result<Option<(String, Xid)>, Absence> {
         let set = self.set;
         let mut data = sys::nvmlEventData_t::zeroed();
-        match call!(self, nvmlEventSetWait_v2(set, &mut data, WAIT_MS)) {
+        match call!(self, nvmlEventSetWait_v2(set, &raw mut data, WAIT_MS)) {
             Ok(()) if data.eventType == XID => {
                 let handle = data.device as usize;
                 let uuid = self.registered.iter().find(|(known, _)| *known == handle);

@@ -74,13 +74,14 @@ impl Fabric {
         let start = Instant::now();
         let mut info = sys::nvmlGpuFabricInfoV_t::zeroed();
         info.version = version_word::<sys::nvmlGpuFabricInfoV_t>(3);
-        let mut answer = call!(device[3], nvmlDeviceGetGpuFabricInfoV(device.handle(), &mut info));
+        let mut answer =
+            call!(device[3], nvmlDeviceGetGpuFabricInfoV(device.handle(), &raw mut info));
         let mut summary = Some(u32::from(info.healthSummary));
         if answer == Err(Absence::TooOld) {
             // Drivers before the summary existed know version 2, whose fields come first in 3.
             info = sys::nvmlGpuFabricInfoV_t::zeroed();
             info.version = version_word::<sys::nvmlGpuFabricInfo_v2_t>(2);
-            answer = call!(device[2], nvmlDeviceGetGpuFabricInfoV(device.handle(), &mut info));
+            answer = call!(device[2], nvmlDeviceGetGpuFabricInfoV(device.handle(), &raw mut info));
             summary = None;
         }
         let state: Reading<u32> =
@@ -90,9 +91,8 @@ impl Fabric {
             });
         let ready = state.get() == Some(3);
         let once_ready = |value: u32| {
-            state.as_ref().and_then(|_| match ready {
-                true => Reading::Value(value),
-                false => Reading::Absent(Absence::NoData),
+            state.as_ref().and_then(|_| {
+                if ready { Reading::Value(value) } else { Reading::Absent(Absence::NoData) }
             })
         };
         self.status = once_ready(info.status);

@@ -97,7 +97,7 @@ impl FieldSet {
         self.find(field, scope)
             .and_then(|number| match number {
                 Number::Unsigned(value) => Ok(value),
-                Number::Signed(value) => u64::try_from(value).map_err(|_| Absence::OutOfRange),
+                Number::Signed(value) => u64::try_from(value).ok().ok_or(Absence::OutOfRange),
                 Number::Float(_) => Err(Absence::OutOfRange),
             })
             .into()
@@ -118,7 +118,8 @@ impl FieldSet {
                 // Some drivers answer a signed field as unsigned 32 bits.
                 Number::Unsigned(value) => u32::try_from(value)
                     .map(|value| i64::from(value.cast_signed()))
-                    .map_err(|_| Absence::OutOfRange),
+                    .ok()
+                    .ok_or(Absence::OutOfRange),
                 Number::Float(_) => Err(Absence::OutOfRange),
             })
             .into()

@@ -188,7 +188,7 @@ enum Scale {
 /// Two samples closer than this give the last values again: the driver refuses them.
 const NEAREST: Duration = Duration::from_millis(100);
 /// Two samples farther apart than this say nothing about now.
-const FARTHEST: Duration = Duration::from_secs(60);
+const FARTHEST: Duration = Duration::from_mins(1);
 
 /// The two samples between which the averages are taken.
 pub(crate) struct GpmPair<'d, 's> {
@@ -223,15 +223,15 @@ impl<'d, 's> GpmPair<'d, 's> {
         let device = self.device;
         let mut support = sys::nvmlGpmSupport_t::zeroed();
         support.version = 1;
-        call!(device, nvmlGpmQueryDeviceSupport(device.handle(), &mut support))?;
+        call!(device, nvmlGpmQueryDeviceSupport(device.handle(), &raw mut support))?;
         if support.isSupportedDevice == 0 {
             return Err(Absence::Unsupported);
         }
         if !device.exports("nvmlGpmSampleFree") {
             return Err(Absence::TooOld);
         }
-        call!(device, nvmlGpmSampleAlloc(&mut self.older))?;
-        call!(device, nvmlGpmSampleAlloc(&mut self.newer))
+        call!(device, nvmlGpmSampleAlloc(&raw mut self.older))?;
+        call!(device, nvmlGpmSampleAlloc(&raw mut self.newer))
     }
 
     /// Takes a sample and reads the averages since the one before.

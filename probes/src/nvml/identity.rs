@@ -83,7 +83,7 @@ pub fn read_uuid(device: &Device) -> Reading<String> {
 
 fn pci_info(device: &Device) -> Reading<sys::nvmlPciInfo_t> {
     let mut pci = sys::nvmlPciInfo_t::zeroed();
-    call!(device, nvmlDeviceGetPciInfo_v3(device.handle(), &mut pci)).map(|()| pci).into()
+    call!(device, nvmlDeviceGetPciInfo_v3(device.handle(), &raw mut pci)).map(|()| pci).into()
 }
 
 impl Identity {
@@ -95,26 +95,28 @@ impl Identity {
         self.vbios = text_of!(device, nvmlDeviceGetVbiosVersion, 32);
         self.pci_device_id = pci_info(device).map(|pci| format!("{:08X}", pci.pciDeviceId));
         let mut number = 0;
-        self.architecture =
-            Reading::from(call!(device, nvmlDeviceGetArchitecture(device.handle(), &mut number)))
-                .map(|()| architecture_name(number));
+        self.architecture = Reading::from(call!(
+            device,
+            nvmlDeviceGetArchitecture(device.handle(), &raw mut number)
+        ))
+        .map(|()| architecture_name(number));
         let (mut major, mut minor) = (0, 0);
         self.compute_capability = Reading::from(call!(
             device,
-            nvmlDeviceGetCudaComputeCapability(device.handle(), &mut major, &mut minor)
+            nvmlDeviceGetCudaComputeCapability(device.handle(), &raw mut major, &raw mut minor)
         ))
         .map(|()| format!("{major}.{minor}"));
-        self.cores = call!(device, nvmlDeviceGetNumGpuCores(device.handle(), &mut number))
+        self.cores = call!(device, nvmlDeviceGetNumGpuCores(device.handle(), &raw mut number))
             .map(|()| number)
             .into();
         self.memory_bus_bits =
-            call!(device, nvmlDeviceGetMemoryBusWidth(device.handle(), &mut number))
+            call!(device, nvmlDeviceGetMemoryBusWidth(device.handle(), &raw mut number))
                 .map(|()| number)
                 .into();
-        self.minor = call!(device, nvmlDeviceGetMinorNumber(device.handle(), &mut number))
+        self.minor = call!(device, nvmlDeviceGetMinorNumber(device.handle(), &raw mut number))
             .map(|()| number)
             .into();
-        self.module_id = call!(device, nvmlDeviceGetModuleId(device.handle(), &mut number))
+        self.module_id = call!(device, nvmlDeviceGetModuleId(device.handle(), &raw mut number))
             .map(|()| number)
             .into();
         let mut version = [0; 64];
@@ -123,25 +125,29 @@ impl Identity {
                 .map(|()| text(&version))
                 .into();
         let mut default = 0;
-        self.gsp_enabled =
-            call!(device, nvmlDeviceGetGspFirmwareMode(device.handle(), &mut number, &mut default))
-                .map(|()| number != 0)
-                .into();
+        self.gsp_enabled = call!(
+            device,
+            nvmlDeviceGetGspFirmwareMode(device.handle(), &raw mut number, &raw mut default)
+        )
+        .map(|()| number != 0)
+        .into();
         let mut mode = sys::nvmlDeviceAddressingMode_t::zeroed();
         mode.version = version_word::<sys::nvmlDeviceAddressingMode_t>(1);
-        self.addressing =
-            Reading::from(call!(device, nvmlDeviceGetAddressingMode(device.handle(), &mut mode)))
-                .map(|()| named(mode.value, &["none", "HMM", "ATS"]));
+        self.addressing = Reading::from(call!(
+            device,
+            nvmlDeviceGetAddressingMode(device.handle(), &raw mut mode)
+        ))
+        .map(|()| named(mode.value, &["none", "HMM", "ATS"]));
         self.virtualization = Reading::from(call!(
             device,
-            nvmlDeviceGetVirtualizationMode(device.handle(), &mut number)
+            nvmlDeviceGetVirtualizationMode(device.handle(), &raw mut number)
         ))
         .map(|()| {
             let names = ["none", "pass-through", "vGPU guest", "vGPU host", "vSGA host"];
             named(number, &names)
         });
         let mut state = sys::nvmlConfComputeSystemState_t::zeroed();
-        self.confidential = call!(device, nvmlSystemGetConfComputeState(&mut state))
+        self.confidential = call!(device, nvmlSystemGetConfComputeState(&raw mut state))
             .map(|()| state.ccFeature != 0)
             .into();
         self.read = device.stamp(start);
@@ -151,21 +157,24 @@ impl Identity {
     pub(crate) fn read_slow(&mut self, device: &Device) {
         let mut number = 0;
         self.persistence =
-            call!(device, nvmlDeviceGetPersistenceMode(device.handle(), &mut number))
+            call!(device, nvmlDeviceGetPersistenceMode(device.handle(), &raw mut number))
                 .map(|()| number != 0)
                 .into();
-        self.compute_mode =
-            Reading::from(call!(device, nvmlDeviceGetComputeMode(device.handle(), &mut number)))
-                .map(|()| {
-                    let names = ["default", "exclusive thread", "prohibited", "exclusive process"];
-                    named(number, &names)
-                });
+        self.compute_mode = Reading::from(call!(
+            device,
+            nvmlDeviceGetComputeMode(device.handle(), &raw mut number)
+        ))
+        .map(|()| {
+            let names = ["default", "exclusive thread", "prohibited", "exclusive process"];
+            named(number, &names)
+        });
         self.display_active =
-            call!(device, nvmlDeviceGetDisplayActive(device.handle(), &mut number))
+            call!(device, nvmlDeviceGetDisplayActive(device.handle(), &raw mut number))
                 .map(|()| number != 0)
                 .into();
         let mut pending = 0;
-        let mig = call!(device, nvmlDeviceGetMigMode(device.handle(), &mut number, &mut pending));
+        let mig =
+            call!(device, nvmlDeviceGetMigMode(device.handle(), &raw mut number, &raw mut pending));
         self.mig_enabled = mig.clone().map(|()| number != 0).into();
         self.mig_pending = mig.map(|()| pending != 0).into();
     }

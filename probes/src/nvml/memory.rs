@@ -2,7 +2,7 @@
 //!
 //! From `nvmlDeviceGetMemoryInfo_v2`, where total = reserved + used + free on every capture we have
 //! (the header says otherwise). Drivers before R510 have only v1, whose `used` includes the
-//! reserve. Parts without memory of their own (GB10, Jetson) answer NOT_SUPPORTED, a total of 0 or
+//! reserve. Parts without memory of their own (GB10, Jetson) answer `NOT_SUPPORTED`, a total of 0 or
 //! the system's total: they are told by comparing with `MemTotal`, not by name or code.
 
 use std::time::Instant;
@@ -75,7 +75,7 @@ impl Memory {
         let start = Instant::now();
         let mut info = sys::nvmlMemory_v2_t::zeroed();
         info.version = version_word::<sys::nvmlMemory_v2_t>(2);
-        match call!(device, nvmlDeviceGetMemoryInfo_v2(device.handle(), &mut info)) {
+        match call!(device, nvmlDeviceGetMemoryInfo_v2(device.handle(), &raw mut info)) {
             Ok(()) if !is_system_memory(info.total, system) => {
                 self.unified = false;
                 let total = device.in_range(info.total, 1..=MOST_BYTES);
@@ -94,7 +94,7 @@ impl Memory {
 
     fn read_v1(&mut self, device: &Device, system: Option<(u64, u64)>) {
         let mut info = sys::nvmlMemory_t::zeroed();
-        match call!(device, nvmlDeviceGetMemoryInfo(device.handle(), &mut info)) {
+        match call!(device, nvmlDeviceGetMemoryInfo(device.handle(), &raw mut info)) {
             Ok(()) if !is_system_memory(info.total, system) => {
                 self.unified = false;
                 let total = device.in_range(info.total, 1..=MOST_BYTES);
@@ -133,7 +133,7 @@ impl Memory {
     /// Reads the BAR1 window, which changes seldom.
     pub(crate) fn read_bar1(&mut self, device: &Device) {
         let mut info = sys::nvmlBAR1Memory_t::zeroed();
-        let answer = call!(device, nvmlDeviceGetBAR1MemoryInfo(device.handle(), &mut info));
+        let answer = call!(device, nvmlDeviceGetBAR1MemoryInfo(device.handle(), &raw mut info));
         self.bar1_total_bytes = answer.clone().map(|()| info.bar1Total).into();
         self.bar1_used_bytes = answer.map(|()| info.bar1Used).into();
     }

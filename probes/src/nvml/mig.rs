@@ -39,13 +39,13 @@ pub(crate) fn read_instances<'s>(
     parent_uuid: &str,
 ) -> Result<Vec<(Device<'s>, MigInstance)>, Absence> {
     let mut most = 0;
-    call!(device, nvmlDeviceGetMaxMigDeviceCount(device.handle(), &mut most))?;
+    call!(device, nvmlDeviceGetMaxMigDeviceCount(device.handle(), &raw mut most))?;
     let mut instances = Vec::new();
     for slot in 0..most.min(64) {
         let mut handle = std::ptr::null_mut();
         match call!(
             device[slot],
-            nvmlDeviceGetMigDeviceHandleByIndex(device.handle(), slot, &mut handle)
+            nvmlDeviceGetMigDeviceHandleByIndex(device.handle(), slot, &raw mut handle)
         ) {
             Ok(()) => {
                 let instance = device.sibling(handle);
@@ -62,12 +62,14 @@ pub(crate) fn read_instances<'s>(
 fn read_instance(device: &Device, parent_uuid: &str) -> MigInstance {
     let mut id = 0;
     let gpu_instance =
-        call!(device, nvmlDeviceGetGpuInstanceId(device.handle(), &mut id)).map(|()| id).into();
+        call!(device, nvmlDeviceGetGpuInstanceId(device.handle(), &raw mut id)).map(|()| id).into();
     let compute_instance =
-        call!(device, nvmlDeviceGetComputeInstanceId(device.handle(), &mut id)).map(|()| id).into();
+        call!(device, nvmlDeviceGetComputeInstanceId(device.handle(), &raw mut id))
+            .map(|()| id)
+            .into();
     let mut attributes = sys::nvmlDeviceAttributes_t::zeroed();
     let answer: Reading<()> =
-        call!(device, nvmlDeviceGetAttributes_v2(device.handle(), &mut attributes)).into();
+        call!(device, nvmlDeviceGetAttributes_v2(device.handle(), &raw mut attributes)).into();
     MigInstance {
         parent_uuid: parent_uuid.into(),
         gpu_instance,

@@ -171,12 +171,12 @@ impl Pcie {
         let mut value = 0;
         self.generation = Reading::from(call!(
             device,
-            nvmlDeviceGetCurrPcieLinkGeneration(device.handle(), &mut value)
+            nvmlDeviceGetCurrPcieLinkGeneration(device.handle(), &raw mut value)
         ))
         .and_then(|()| device.in_range(value, 1..=10));
         self.width = Reading::from(call!(
             device,
-            nvmlDeviceGetCurrPcieLinkWidth(device.handle(), &mut value)
+            nvmlDeviceGetCurrPcieLinkWidth(device.handle(), &raw mut value)
         ))
         .and_then(|()| device.in_range(value, 1..=32));
     }
@@ -186,17 +186,17 @@ impl Pcie {
         let mut value = 0;
         self.max_generation = Reading::from(call!(
             device,
-            nvmlDeviceGetMaxPcieLinkGeneration(device.handle(), &mut value)
+            nvmlDeviceGetMaxPcieLinkGeneration(device.handle(), &raw mut value)
         ))
         .and_then(|()| device.in_range(value, 1..=10));
         self.max_width = Reading::from(call!(
             device,
-            nvmlDeviceGetMaxPcieLinkWidth(device.handle(), &mut value)
+            nvmlDeviceGetMaxPcieLinkWidth(device.handle(), &raw mut value)
         ))
         .and_then(|()| device.in_range(value, 1..=32));
         self.gpu_max_generation = Reading::from(call!(
             device,
-            nvmlDeviceGetGpuMaxPcieLinkGeneration(device.handle(), &mut value)
+            nvmlDeviceGetGpuMaxPcieLinkGeneration(device.handle(), &raw mut value)
         ))
         .and_then(|()| device.in_range(value, 1..=10));
     }
@@ -208,7 +208,7 @@ pub fn read_window(device: &Device) -> (Reading<f64>, Reading<f64>) {
         let mut kilobytes = 0;
         call!(
             device[counter],
-            nvmlDeviceGetPcieThroughput(device.handle(), counter, &mut kilobytes)
+            nvmlDeviceGetPcieThroughput(device.handle(), counter, &raw mut kilobytes)
         )
         .map(|()| f64::from(kilobytes) * 1000.0)
         .into()

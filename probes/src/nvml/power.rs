@@ -76,7 +76,7 @@ impl Power {
         let start = Instant::now();
         let draw = fields.unsigned(185, 0).or_else(|| fields.unsigned(186, 0)).or_else(|| {
             let mut milliwatts = 0;
-            call!(device, nvmlDeviceGetPowerUsage(device.handle(), &mut milliwatts))
+            call!(device, nvmlDeviceGetPowerUsage(device.handle(), &raw mut milliwatts))
                 .map(|()| u64::from(milliwatts))
                 .into()
         });
@@ -90,7 +90,7 @@ impl Power {
     pub(crate) fn read_slow(&mut self, device: &Device, fields: &FieldSet) {
         let mut milliwatts = 0;
         let enforced: Reading<u64> =
-            call!(device, nvmlDeviceGetEnforcedPowerLimit(device.handle(), &mut milliwatts))
+            call!(device, nvmlDeviceGetEnforcedPowerLimit(device.handle(), &raw mut milliwatts))
                 .map(|()| u64::from(milliwatts))
                 .into();
         self.limit_watts = watts(device, enforced.or_else(|| fields.unsigned(190, 0)));

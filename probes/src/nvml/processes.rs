@@ -1,7 +1,7 @@
 //! Processes as the driver lists them: compute, graphics and MPS, merged by pid.
 //!
 //! One row a pid whatever number of contexts it has. Memory shared between processes counts in each
-//! of them, managed memory in none. u64::MAX stands for "not available".
+//! of them, managed memory in none. `u64::MAX` stands for "not available".
 
 use std::time::Instant;
 
@@ -160,19 +160,19 @@ impl ProcessReader {
                 Kind::Compute => {
                     call!(
                         device,
-                        nvmlDeviceGetComputeRunningProcesses_v3(handle, &mut *count, rows)
+                        nvmlDeviceGetComputeRunningProcesses_v3(handle, &raw mut *count, rows)
                     )
                 }
                 Kind::Graphics => {
                     call!(
                         device,
-                        nvmlDeviceGetGraphicsRunningProcesses_v3(handle, &mut *count, rows)
+                        nvmlDeviceGetGraphicsRunningProcesses_v3(handle, &raw mut *count, rows)
                     )
                 }
                 Kind::Mps => {
                     call!(
                         device,
-                        nvmlDeviceGetMPSComputeRunningProcesses_v3(handle, &mut *count, rows)
+                        nvmlDeviceGetMPSComputeRunningProcesses_v3(handle, &raw mut *count, rows)
                     )
                 }
             };
@@ -215,7 +215,7 @@ impl ProcessReader {
         let last = self.last_sample;
         match call!(
             device,
-            nvmlDeviceGetProcessUtilization(device.handle(), samples, &mut count, last)
+            nvmlDeviceGetProcessUtilization(device.handle(), samples, &raw mut count, last)
         ) {
             Ok(()) => Ok(self.samples[..(count as usize).min(self.samples.len())]
                 .iter()
@@ -237,7 +237,10 @@ impl ProcessReader {
         request.processSamplesCount = 128;
         request.lastSeenTimeStamp = self.last_sample;
         request.procUtilArray = self.newer_samples.as_mut_ptr();
-        match call!(device, nvmlDeviceGetProcessesUtilizationInfo(device.handle(), &mut request)) {
+        match call!(
+            device,
+            nvmlDeviceGetProcessesUtilizationInfo(device.handle(), &raw mut request)
+        ) {
             Ok(()) => Ok(self.newer_samples
                 [..(request.processSamplesCount as usize).min(self.newer_samples.len())]
                 .iter()

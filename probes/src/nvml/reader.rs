@@ -20,7 +20,7 @@ const SLOW: Duration = Duration::from_secs(10);
 /// What says little about a server, so that a GPU stays within twelve calls a second.
 const SELDOM: Duration = Duration::from_secs(30);
 /// How often it is asked again for what was not supported: modes change.
-const ASK_AGAIN: Duration = Duration::from_secs(600);
+const ASK_AGAIN: Duration = Duration::from_mins(10);
 
 /// What the box knows and the driver does not tell.
 #[derive(Clone, Debug, Default)]
@@ -249,16 +249,14 @@ impl<'d, 's> GpuReader<'d, 's> {
         let mut known = std::mem::take(&mut self.instances);
         for (device, facts) in found {
             let (uuid, name, _) = identity::read_names(&device);
-            let (mut gpu, gpm) = match known.iter().position(|one| one.gpu.uuid == uuid) {
-                Some(at) => {
-                    let one = known.swap_remove(at);
-                    (one.gpu, one.gpm)
-                }
-                None => {
-                    let number = facts.gpu_instance.get();
-                    let pair = number.map(|number| GpmPair::new(self.device, Some(number)));
-                    (instance_of(&self.gpu), pair)
-                }
+            let place = known.iter().position(|one| one.gpu.uuid == uuid);
+            let (mut gpu, gpm) = if let Some(at) = place {
+                let one = known.swap_remove(at);
+                (one.gpu, one.gpm)
+            } else {
+                let number = facts.gpu_instance.get();
+                let pair = number.map(|number| GpmPair::new(self.device, Some(number)));
+                (instance_of(&self.gpu), pair)
             };
             gpu.index = self.gpu.index;
             gpu.uuid = uuid;

@@ -31,13 +31,13 @@ macro_rules! call {
             concat!(stringify!($name), "(", stringify!($($arg),*), ")"),
             $variant,
             || match $caller.library().$name.as_ref() {
-                // SAFETY: the signature was generated from NVIDIA's header; every out pointer
-                // comes from an exclusive borrow of the type it asks for, every length beside a
-                // pointer is that buffer's own, and handles are those the library gave.
-                Ok(function) => Some($caller.calls().run(
-                    stringify!($name),
-                    || unsafe { function($($arg),*) },
-                )),
+                Ok(function) => Some($caller.calls().run(stringify!($name), || {
+                    // SAFETY: the signature was generated from NVIDIA's header; every out pointer
+                    // is to a live value of the type it asks for that nothing else looks at, every
+                    // length beside a pointer is that buffer's own, and handles are those the
+                    // library gave.
+                    unsafe { function($($arg),*) }
+                })),
                 Err(_) => None,
             },
         )
@@ -91,8 +91,7 @@ zeroed!(
 );
 
 /// The version word of a versioned struct: its size and the version's number.
-// No struct of the library is anywhere near 16 MiB.
-#[allow(clippy::cast_possible_truncation)]
+#[expect(clippy::cast_possible_truncation, reason = "no struct of the library is near 16 MiB")]
 pub(crate) fn version_word<T>(version: u32) -> u32 {
     size_of::<T>() as u32 | version << 24
 }
@@ -205,7 +204,7 @@ impl Session {
     /// Newest CUDA that the driver runs, `13.1`. The library loads libcuda to find out.
     pub fn cuda_version(&self) -> Reading<String> {
         let mut version = 0;
-        call!(self, nvmlSystemGetCudaDriverVersion_v2(&mut version))
+        call!(self, nvmlSystemGetCudaDriverVersion_v2(&raw mut version))
             .map(|()| format!("{}.{}", version / 1000, version % 1000 / 10))
             .into()
     }
@@ -214,13 +213,15 @@ impl Session {
     pub fn branch(&self) -> Reading<String> {
         let mut info = sys::nvmlSystemDriverBranchInfo_t::zeroed();
         info.version = version_word::<sys::nvmlSystemDriverBranchInfo_t>(1);
-        call!(self, nvmlSystemGetDriverBranch(&mut info, 80)).map(|()| text(&info.branch)).into()
+        call!(self, nvmlSystemGetDriverBranch(&raw mut info, 80))
+            .map(|()| text(&info.branch))
+            .into()
     }
 
     /// GPUs that the library counts, those that may not be opened included.
     pub fn gpu_count(&self) -> Result<u32, Absence> {
         let mut count = 0;
-        call!(self, nvmlDeviceGetCount_v2(&mut count)).map(|()| count)
+        call!(self, nvmlDeviceGetCount_v2(&raw mut count)).map(|()| count)
     }
 }
 

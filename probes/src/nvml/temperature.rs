@@ -70,15 +70,17 @@ impl Temperature {
         let mut newer = sys::nvmlTemperature_t::zeroed();
         newer.version = version_word::<sys::nvmlTemperature_t>(1);
         let mut older = 0;
-        self.gpu_celsius =
-            Reading::from(call!(device, nvmlDeviceGetTemperatureV(device.handle(), &mut newer)))
-                .map(|()| newer.temperature)
-                .or_else(|| {
-                    call!(device, nvmlDeviceGetTemperature(device.handle(), 0, &mut older))
-                        .map(|()| older.cast_signed())
-                        .into()
-                })
-                .and_then(|celsius| device.in_range(celsius, RANGE));
+        self.gpu_celsius = Reading::from(call!(
+            device,
+            nvmlDeviceGetTemperatureV(device.handle(), &raw mut newer)
+        ))
+        .map(|()| newer.temperature)
+        .or_else(|| {
+            call!(device, nvmlDeviceGetTemperature(device.handle(), 0, &raw mut older))
+                .map(|()| older.cast_signed())
+                .into()
+        })
+        .and_then(|celsius| device.in_range(celsius, RANGE));
         // 0 is what parts without a memory sensor answer.
         self.memory_celsius = fields.small(82, 0).and_then(|celsius| match celsius {
             0 => Reading::UNSUPPORTED,
@@ -101,7 +103,7 @@ impl Temperature {
         margin.version = version_word::<sys::nvmlMarginTemperature_t>(1);
         self.margin_celsius = Reading::from(call!(
             device,
-            nvmlDeviceGetMarginTemperature(device.handle(), &mut margin)
+            nvmlDeviceGetMarginTemperature(device.handle(), &raw mut margin)
         ))
         .and_then(|()| device.in_range(margin.marginTemperature, RANGE));
         self.fan_ratios = fans(device);
@@ -118,14 +120,14 @@ fn threshold(device: &Device, kind: u32) -> Reading<i32> {
     let mut celsius = 0;
     Reading::from(call!(
         device[kind],
-        nvmlDeviceGetTemperatureThreshold(device.handle(), kind, &mut celsius)
+        nvmlDeviceGetTemperatureThreshold(device.handle(), kind, &raw mut celsius)
     ))
     .and_then(|()| device.in_range(celsius.cast_signed(), RANGE))
 }
 
 fn fans(device: &Device) -> Reading<Vec<f64>> {
     let mut count = 0;
-    let count = Reading::from(call!(device, nvmlDeviceGetNumFans(device.handle(), &mut count)))
+    let count = Reading::from(call!(device, nvmlDeviceGetNumFans(device.handle(), &raw mut count)))
         .and_then(
             |()| if count == 0 { Reading::UNSUPPORTED } else { device.in_range(count, 1..=16) },
         );
@@ -133,7 +135,7 @@ fn fans(device: &Device) -> Reading<Vec<f64>> {
         (0..count)
             .map(|fan| {
                 let mut percent = 0;
-                call!(device[fan], nvmlDeviceGetFanSpeed_v2(device.handle(), fan, &mut percent))
+                call!(device[fan], nvmlDeviceGetFanSpeed_v2(device.handle(), fan, &raw mut percent))
                     // Fans may be driven above their nominal speed.
                     .map(|()| f64::from(percent.min(200)) / 100.0)
             })

@@ -64,7 +64,7 @@ fn read_one(node: &Node, nodes: &[Node]) -> Topology {
             gpu_index: peer.index,
             path: Reading::from(call!(
                 device,
-                nvmlDeviceGetTopologyCommonAncestor(device.handle(), other, &mut level)
+                nvmlDeviceGetTopologyCommonAncestor(device.handle(), other, &raw mut level)
             ))
             .map(|()| path_name(level)),
             nvlinks: ends.as_ref().map(|ends| {
@@ -76,7 +76,7 @@ fn read_one(node: &Node, nodes: &[Node]) -> Topology {
             }),
             peer_access: Reading::from(call!(
                 device,
-                nvmlDeviceGetP2PStatus(device.handle(), other, 0, &mut status)
+                nvmlDeviceGetP2PStatus(device.handle(), other, 0, &raw mut status)
             ))
             .map(|()| peer_name(status)),
         }
@@ -99,7 +99,8 @@ fn link_ends(device: &Device) -> Reading<Vec<End>> {
     let mut ends = Vec::new();
     for link in 0..36 {
         let mut active = 0;
-        match call!(device[link], nvmlDeviceGetNvLinkState(device.handle(), link, &mut active)) {
+        match call!(device[link], nvmlDeviceGetNvLinkState(device.handle(), link, &raw mut active))
+        {
             Ok(()) if active == 1 => {}
             Ok(()) => continue,
             Err(absence) if link == 0 => return Reading::Absent(absence),
@@ -108,21 +109,20 @@ fn link_ends(device: &Device) -> Reading<Vec<End>> {
         let mut kind = 0;
         let asked = call!(
             device[link],
-            nvmlDeviceGetNvLinkRemoteDeviceType(device.handle(), link, &mut kind)
+            nvmlDeviceGetNvLinkRemoteDeviceType(device.handle(), link, &raw mut kind)
         );
         let mut pci = sys::nvmlPciInfo_t::zeroed();
         // 0 is a GPU, 1 a Power CPU, 2 a switch.
         match (asked, kind) {
             (Ok(()), 2) => ends.push(End::Switch),
-            (Ok(()), 0) | (Err(_), _) => {
+            (Ok(()), 0) | (Err(_), _)
                 if call!(
                     device[link],
-                    nvmlDeviceGetNvLinkRemotePciInfo_v2(device.handle(), link, &mut pci)
+                    nvmlDeviceGetNvLinkRemotePciInfo_v2(device.handle(), link, &raw mut pci)
                 )
-                .is_ok()
-                {
-                    ends.push(End::Gpu(crate::pci::normalize_pci(&text(&pci.busId))));
-                }
+                .is_ok() =>
+            {
+                ends.push(End::Gpu(crate::pci::normalize_pci(&text(&pci.busId))));
             }
             _ => {}
         }

@@ -69,7 +69,7 @@ impl Utilization {
         let start = Instant::now();
         let mut rates = sys::nvmlUtilization_t::zeroed();
         let answer: Reading<()> =
-            call!(device, nvmlDeviceGetUtilizationRates(device.handle(), &mut rates)).into();
+            call!(device, nvmlDeviceGetUtilizationRates(device.handle(), &raw mut rates)).into();
         self.gpu_ratio = answer.clone().and_then(|()| device.ratio(rates.gpu));
         self.memory_ratio = answer.and_then(|()| device.ratio(rates.memory));
         self.read = device.stamp(start);
@@ -80,22 +80,22 @@ impl Utilization {
         let (mut busy, mut period) = (0, 0);
         self.encoder_ratio = Reading::from(call!(
             device,
-            nvmlDeviceGetEncoderUtilization(device.handle(), &mut busy, &mut period)
+            nvmlDeviceGetEncoderUtilization(device.handle(), &raw mut busy, &raw mut period)
         ))
         .and_then(|()| device.ratio(busy));
         self.decoder_ratio = Reading::from(call!(
             device,
-            nvmlDeviceGetDecoderUtilization(device.handle(), &mut busy, &mut period)
+            nvmlDeviceGetDecoderUtilization(device.handle(), &raw mut busy, &raw mut period)
         ))
         .and_then(|()| device.ratio(busy));
         self.jpeg_ratio = Reading::from(call!(
             device,
-            nvmlDeviceGetJpgUtilization(device.handle(), &mut busy, &mut period)
+            nvmlDeviceGetJpgUtilization(device.handle(), &raw mut busy, &raw mut period)
         ))
         .and_then(|()| device.ratio(busy));
         self.optical_flow_ratio = Reading::from(call!(
             device,
-            nvmlDeviceGetOfaUtilization(device.handle(), &mut busy, &mut period)
+            nvmlDeviceGetOfaUtilization(device.handle(), &raw mut busy, &raw mut period)
         ))
         .and_then(|()| device.ratio(busy));
     }

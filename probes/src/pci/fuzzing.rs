@@ -3,7 +3,7 @@
 use super::{address, information, sysfs};
 
 /// Addresses, error counters, link speed and width, a GPU's `information`.
-pub fn pci_files(bytes: &[u8]) {
+pub(crate) fn pci_files(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = information::parse_information(&text);
     let _ = sysfs::parse_aer(&text);

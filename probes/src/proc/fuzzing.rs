@@ -8,7 +8,7 @@ use crate::fuzzing::assert_plain;
 use crate::reading::Reading;
 
 /// `stat`, `status`, `cgroup`, the user list, and the files that name a container.
-pub fn process_files(bytes: &[u8]) {
+pub(crate) fn process_files(bytes: &[u8]) {
     if let Some(stat) = stat::parse_stat(bytes) {
         assert_plain(&stat.comm);
     }
@@ -24,7 +24,9 @@ pub fn process_files(bytes: &[u8]) {
             assert_eq!(id.len(), 64);
         }
     }
-    users::parse_passwd(bytes).values().for_each(|name| assert_plain(name));
+    for name in users::parse_passwd(bytes).values() {
+        assert_plain(name);
+    }
     let text = String::from_utf8_lossy(bytes);
     let (id, file) = text.split_once('\n').unwrap_or(("a", &text));
     for name in [
@@ -37,7 +39,7 @@ pub fn process_files(bytes: &[u8]) {
 }
 
 /// Mappings, whatever the size of the pieces in which they arrive; targets of descriptors; sockets.
-pub fn mappings(bytes: &[u8]) {
+pub(crate) fn mappings(bytes: &[u8]) {
     let prefixes = [b"/host".to_vec(), Vec::new()];
     let whole = maps::parse_maps(bytes, &prefixes).ok();
     let piece = 1 + usize::from(bytes.first().copied().unwrap_or_default());
@@ -78,7 +80,7 @@ const PLACES: &[&str] = &[
 /// A secret planted between any other arguments never survives, and what is redacted stays as it is.
 ///
 /// Input: place, then up to 16 bytes for the secret's letters, then the arguments around it.
-pub fn command_line(bytes: &[u8]) {
+pub(crate) fn command_line(bytes: &[u8]) {
     let line = cmdline::parse_cmdline(bytes, "python3");
     assert_plain(&line.text);
     let (once, _) = redact::redact_text(&String::from_utf8_lossy(bytes));

@@ -93,6 +93,8 @@ fn redact_argument(argument: &str, before: &str) -> (String, bool) {
 /// so only what has the look of a flag counts.
 fn is_flag(argument: &str) -> bool {
     let name = argument.split('=').next().unwrap_or(argument);
+    // A flag in which a key was found stays one.
+    let name = name.split(REDACTED).next().unwrap_or(name);
     let plain =
         |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.');
     match name.strip_prefix("--") {

@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_file_is_read_whole_or_cut_at_its_limit() {
         let fake = FakeBox::new();
-        fake.put("proc/long", &[b'x'; 100_000]);
+        fake.put("proc/long", &vec![b'x'; 100_000]);
         let root = ProcRoot::open(&fake.machine()).unwrap();
         let mut buffer = Vec::new();
         root.read("long", 1 << 20, &mut buffer).unwrap();
