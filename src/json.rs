@@ -72,13 +72,12 @@ fn lift_absences(subject: &mut Value) {
 fn walk(value: &mut Value, path: &str, reasons: &mut Map<String, Value>) {
     let below =
         |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+    if let Some(absence) = as_absence(value) {
+        reasons.insert(path.to_string(), absence.to_string().into());
+        *value = Value::Null;
+        return;
+    }
     match value {
-        Value::Object(map) if map.get("absent").is_some_and(Value::is_string) => {
-            let absence: Option<Absence> = serde_json::from_value(value.clone()).ok();
-            let words = absence.map_or_else(|| value["absent"].to_string(), |a| a.to_string());
-            reasons.insert(path.to_string(), words.into());
-            *value = Value::Null;
-        }
         Value::Object(map) => {
             for (name, child) in map {
                 walk(child, &below(name), reasons);
@@ -93,11 +92,32 @@ fn walk(value: &mut Value, path: &str, reasons: &mut Map<String, Value>) {
     }
 }
 
+/// The absence that stands for a reading; a subject that has a field of that name is none.
+fn as_absence(value: &Value) -> Option<Absence> {
+    let map = value.as_object()?;
+    let has_only_its_own = map.keys().all(|key| matches!(key.as_str(), "absent" | "need" | "what"));
+    let tag = map.get("absent").filter(|tag| tag.is_string() && has_only_its_own);
+    tag.and_then(|_| serde_json::from_value(value.clone()).ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use probes::proc::{GpuUse, Process};
     use probes::snapshot::Gpu;
+
+    #[test]
+    fn a_source_that_says_why_it_gave_nothing_is_no_absent_reading() {
+        let sources = vec![probes::self_cost::Source {
+            name: "kernel log".into(),
+            absent: Some("no permission".into()),
+            ..Default::default()
+        }];
+        let self_cost = probes::self_cost::SelfCost { sources, ..Default::default() };
+        let snapshot = Snapshot { self_cost, ..Snapshot::default() };
+        let json: Value = serde_json::from_str(&document(&snapshot).unwrap()).unwrap();
+        assert_eq!(json["self"]["sources"][0]["absent"], "no permission");
+    }
 
     #[test]
     fn an_absent_reading_is_null_with_its_reason_beside_it() {

@@ -2,7 +2,9 @@
 //! checks and fixes come as data files.
 
 use probes::finding::{Finding, Severity, Subject};
+use probes::kernel_log::KernelLine;
 use probes::nvml::ecc::RECOVERY_ACTIONS;
+use probes::pci::same_pci_device;
 use probes::snapshot::{Gpu, Health, Snapshot};
 
 /// What is wrong now, worst first; equal ones in the order of the GPUs.
@@ -59,20 +61,26 @@ fn health(snapshot: &Snapshot, gpu: &Gpu) -> Option<Finding> {
                     .into(),
             })
         }
-        Health::Lost { since_ms, answer } => Some(Finding {
-            cause: "gpu_fell_off_bus".into(),
-            severity: Severity::Critical,
-            subject,
-            title: "the GPU is lost".into(),
-            since_ms: *since_ms,
-            evidence: std::iter::once(format!("the driver answers: {answer}"))
-                .chain(xids)
-                .collect(),
-            help:
-                "read the kernel log for Xid 79; move the work of this GPU elsewhere; reseating, \
-                   power and a reboot of the node, which ends everything on it, are what revives it"
+        Health::Lost { since_ms, answer } => {
+            let lines: Vec<&KernelLine> = kernel_lines(snapshot, gpu).collect();
+            // The kernel saw it before we began to look.
+            let first = lines.iter().find_map(|line| line.at_ms.get());
+            let said =
+                lines.iter().take(MOST_LINES).map(|line| format!("kernel log: {}", line.text));
+            let answer = format!("the driver answers: {answer}");
+            Some(Finding {
+                cause: "gpu_fell_off_bus".into(),
+                severity: Severity::Critical,
+                subject,
+                title: "the GPU is lost".into(),
+                since_ms: first.map_or(*since_ms, |first| first.min(*since_ms)),
+                evidence: std::iter::once(answer).chain(said).chain(xids).collect(),
+                help: "move the work of this GPU elsewhere; what revives it is a reboot of the \
+                       node, which ends everything on it; look at power, riser and seating if it \
+                       comes back lost"
                     .into(),
-        }),
+            })
+        }
         Health::Failing { since_ms, answer } => {
             let reset = answer.contains("reset");
             Some(Finding {
@@ -99,6 +107,20 @@ fn health(snapshot: &Snapshot, gpu: &Gpu) -> Option<Finding> {
             })
         }
     }
+}
+
+/// Lines of the kernel log that are shown as evidence.
+const MOST_LINES: usize = 3;
+
+/// What the kernel said about this GPU's fall, oldest first.
+fn kernel_lines<'a>(snapshot: &'a Snapshot, gpu: &'a Gpu) -> impl Iterator<Item = &'a KernelLine> {
+    let of_this = |line: &&KernelLine| {
+        line.pci.as_deref().is_some_and(|pci| same_pci_device(pci, gpu.pci.text()))
+    };
+    let of_a_fall = |line: &&KernelLine| {
+        line.kind == "fallen_off_bus" || matches!(line.code, Some(79 | 119 | 120 | 154))
+    };
+    snapshot.kernel_log.lines.iter().filter(of_this).filter(of_a_fall)
 }
 
 fn memory_errors(gpu: &Gpu) -> Vec<Finding> {
@@ -165,6 +187,26 @@ mod tests {
         assert!(
             finding.evidence[0].contains("nvmlDeviceGetUtilizationRates has not returned for 7 s")
         );
+    }
+
+    #[test]
+    fn a_lost_gpu_shows_what_the_kernel_said_and_since_when() {
+        let mut snapshot =
+            snapshot(Health::Lost { since_ms: 19_000, answer: "GPU is lost".into() });
+        snapshot.gpus[0].pci = "0000:9b:00.0".to_string().into();
+        let line = |pci: &str, code| KernelLine {
+            at_ms: 12_000.into(),
+            text: format!("NVRM: Xid (PCI:{pci}): {code}"),
+            kind: "xid".into(),
+            code: Some(code),
+            pci: Some(pci.into()),
+            ..KernelLine::default()
+        };
+        snapshot.kernel_log.lines =
+            vec![line("0000:9b:00", 79), line("0000:9b:00", 13), line("0000:01:00", 79)];
+        let finding = judge(&snapshot).remove(0);
+        assert_eq!(finding.since_ms, 12_000);
+        assert_eq!(finding.evidence.len(), 2, "{:?}", finding.evidence);
     }
 
     #[test]

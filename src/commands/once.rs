@@ -1,20 +1,21 @@
 //! `infertop once`: one snapshot as a table or as JSON.
 //!
-//! Rates need two samples, so the third snapshot of a fresh sampler is taken (a quarter of a second
-//! after its start), or the best one so far when a GPU does not answer.
+//! Taken when every GPU that answers has told everything once, rates and topology included, which is
+//! after half a second; or the best so far when one does not answer.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use probes::driver::Session;
-use probes::snapshot::{Health, Snapshot};
+use probes::reading::{Absence, Reading};
+use probes::snapshot::{Gpu, Health, Snapshot};
 
 use crate::cli::{Once, Roots};
 use crate::feed::child::ChildFeed;
 use crate::{json, report};
 
-/// The snapshot with the first rates.
-const FIRST_RATES: u64 = 3;
+/// Snapshots follow each other so fast: nobody waits for the pace of a dashboard.
+const PACE: Duration = Duration::from_millis(250);
 /// A GPU without persistence takes seconds to answer; one that takes longer is shown as silent.
 const PATIENCE: Duration = Duration::from_secs(6);
 
@@ -29,7 +30,7 @@ pub(crate) fn run(roots: &Roots, once: &Once) -> anyhow::Result<ExitCode> {
 }
 
 async fn take(roots: &Roots, after: Duration) -> anyhow::Result<Snapshot> {
-    let mut feed = ChildFeed::start(roots, roots.interval)?;
+    let mut feed = ChildFeed::start(roots, PACE)?;
     let earliest = Instant::now() + after;
     let deadline = earliest + PATIENCE;
     let mut best = feed.next().await?;
@@ -44,15 +45,32 @@ async fn take(roots: &Roots, after: Duration) -> anyhow::Result<Snapshot> {
 }
 
 fn is_complete(snapshot: &Snapshot) -> bool {
-    let settled = match &snapshot.driver.session {
+    match &snapshot.driver.session {
         Session::Starting | Session::NoAnswer { .. } => false,
-        Session::Failed { .. } => return snapshot.sequence >= 2,
-        Session::Open => snapshot.gpus.iter().all(|gpu| match &gpu.health {
-            Health::Starting => false,
-            // Being initialised; a call that hangs for good is given up by the deadline.
-            Health::NoAnswer { call, .. } => !call.starts_with("nvmlDeviceGetHandle"),
-            _ => true,
-        }),
-    };
-    settled && snapshot.sequence >= FIRST_RATES
+        Session::Failed { .. } => snapshot.sequence >= 2,
+        Session::Open => {
+            let unread = |text: &Reading<String>| text.absence() == Some(&Absence::NotRead);
+            let driver = &snapshot.driver;
+            !unread(&driver.cuda_version)
+                && !unread(&driver.branch)
+                && snapshot.gpus.iter().all(|gpu| match &gpu.health {
+                    Health::Starting => false,
+                    Health::Answering => is_told(gpu),
+                    // Being initialised; a call that hangs for good is given up by the deadline.
+                    Health::NoAnswer { call, .. } => !call.starts_with("nvmlDeviceGetHandle"),
+                    Health::Lost { .. } | Health::Failing { .. } => true,
+                })
+        }
+    }
+}
+
+/// Whether a GPU has told everything once.
+fn is_told(gpu: &Gpu) -> bool {
+    let averages = gpu.gpm.read.at_ms > 0 || gpu.gpm.supported.get() != Some(true);
+    let known = gpu.gpm.supported.absence() != Some(&Absence::NotRead);
+    let instance = gpu.mig.is_some();
+    let topology = instance || gpu.topology.read.at_ms > 0;
+    let identity = instance || gpu.identity.read.at_ms > 0;
+    let traffic = instance || gpu.pcie.tx_bytes_per_second.absence() != Some(&Absence::NotRead);
+    averages && known && topology && identity && traffic
 }

@@ -83,10 +83,17 @@ impl Slot {
         }
     }
 
-    /// Says how the GPU answers, with the values as they were.
+    /// Says how the GPU answers, with the values as they were; what never was read has a reason now.
     pub(crate) fn set_health(&self, health: &Health) {
         for gpu in &mut self.state().gpus {
             gpu.health = health.clone();
+            match health {
+                Health::Lost { .. } => gpu.explain_unread(&Absence::Lost),
+                Health::Failing { answer, .. } => {
+                    gpu.explain_unread(&Absence::Failed { what: answer.clone() });
+                }
+                _ => {}
+            }
         }
     }
 
@@ -125,7 +132,8 @@ impl Slot {
     pub(crate) fn window(&self, fresh: Duration) -> Option<(Reading<f64>, Reading<f64>)> {
         let state = self.state();
         let (at, tx, rx) = state.window.clone()?;
-        if at.elapsed() < fresh {
+        // A call that this GPU does not have is not made again.
+        if at.elapsed() < fresh || tx.is_final() && rx.is_final() {
             return Some((tx, rx));
         }
         let late = || Reading::Absent(Absence::NoAnswer);

@@ -53,12 +53,11 @@ fn own_cost(real: &SelfCost) -> SelfCost {
 
 /// A document of `once --json` in lines of `path = value`, so that a change is a line.
 ///
-/// Left out are our own cost, and what `once` does not wait for: the topology, and traffic that is
-/// read in the background. The screens, drawn of a settled box, show those.
+/// Left out are our own cost and how many snapshots it took.
 pub fn document(mut document: Value, start_ms: u64) -> String {
     let root = document.as_object_mut().unwrap();
     root.remove("self");
-    let late = ["topology", "pcie.rx_bytes_per", "pcie.tx_bytes_per", "pcie.rate_source"];
+    root.remove("sequence");
     walk("", &mut document, start_ms);
     let mut out = String::new();
     for (name, value) in document.as_object().unwrap() {
@@ -68,7 +67,6 @@ pub fn document(mut document: Value, start_ms: u64) -> String {
                 for (at, item) in items.iter().enumerate() {
                     let mut lines = BTreeMap::new();
                     flatten("", item, &mut lines);
-                    lines.retain(|path, _| !late.iter().any(|late| path.contains(late)));
                     let _ = writeln!(
                         out,
                         "\n{name}[{at}]{}",

@@ -148,9 +148,14 @@ impl Pcie {
         } else if let Some((tx, rx)) = window {
             ("window", tx, rx)
         } else {
-            self.rate_source = gpm.pcie_tx_bytes_per_second.clone().map(|_| String::new());
-            self.tx_bytes_per_second = gpm.pcie_tx_bytes_per_second.clone();
-            self.rx_bytes_per_second = gpm.pcie_rx_bytes_per_second.clone();
+            // The blocking call, where it is the only way, answers a moment later.
+            let reason = match gpm.supported.get() {
+                Some(false) => Absence::NotRead,
+                _ => gpm.pcie_tx_bytes_per_second.absence().cloned().unwrap_or_default(),
+            };
+            self.rate_source = Reading::Absent(reason.clone());
+            self.tx_bytes_per_second = Reading::Absent(reason.clone());
+            self.rx_bytes_per_second = Reading::Absent(reason);
             return;
         };
         let believed = |rate: Reading<f64>| {
