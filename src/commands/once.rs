@@ -6,6 +6,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use probes::driver::Session;
 use probes::reading::{Absence, Reading};
 use probes::snapshot::{Gpu, Health, Snapshot};
@@ -14,6 +15,9 @@ use crate::cli::{Once, Roots};
 use crate::feed::child::ChildFeed;
 use crate::{json, report};
 
+/// The sampler is another process just because a driver's library may end it.
+const NO_SNAPSHOT: &str = "cannot take a snapshot: the process that reads the driver has ended\n  \
+    help: read the kernel log for NVRM lines; with --nvml-lib /dev/null everything but the driver is read";
 /// Snapshots follow each other so fast: nobody waits for the pace of a dashboard.
 const PACE: Duration = Duration::from_millis(250);
 /// A GPU without persistence takes seconds to answer; one that takes longer is shown as silent.
@@ -33,10 +37,10 @@ async fn take(roots: &Roots, after: Duration) -> anyhow::Result<Snapshot> {
     let mut feed = ChildFeed::start(roots, PACE)?;
     let earliest = Instant::now() + after;
     let deadline = earliest + PATIENCE;
-    let mut best = feed.next().await?;
+    let mut best = feed.next().await.context(NO_SNAPSHOT)?;
     while !(is_complete(&best) && Instant::now() >= earliest) && Instant::now() < deadline {
         match tokio::time::timeout(deadline - Instant::now(), feed.next()).await {
-            Ok(snapshot) => best = snapshot?,
+            Ok(snapshot) => best = snapshot.context(NO_SNAPSHOT)?,
             Err(_) => break,
         }
     }

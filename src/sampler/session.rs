@@ -25,6 +25,8 @@ use super::slot::Slot;
 const STACK_BYTES: usize = 1 << 20;
 /// Wait before the library is tried again, doubling up to the second.
 const RETRY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(5));
+/// A session that lasted so long was a good one.
+const SETTLED: Duration = Duration::from_secs(5);
 /// A GPU that could not be taken, or is lost, is asked again after so long.
 const ASK_LOST_AGAIN: Duration = Duration::from_secs(30);
 /// A GPU that has not come back so long after a reload is lost.
@@ -43,8 +45,10 @@ pub(crate) fn supervise(shared: &Arc<Shared>) {
                 let began = Instant::now();
                 run(shared, &session, generation);
                 end(shared);
-                if began.elapsed() > RETRY.1 {
+                // What has become of the driver is said by the next try, so that comes at once.
+                if began.elapsed() > SETTLED {
                     wait = RETRY.0;
+                    continue;
                 }
             }
             Err(error) => {
