@@ -38,6 +38,9 @@ pub(crate) struct Once {
     /// Print JSON: schema 1, `null` for what is missing, the reasons in a map `absent` beside it.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Watch for so long first: rates and the costs of calls are then of this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_interval)]
+    pub(crate) after: Option<Duration>,
 }
 
 /// Where the machine's files are.

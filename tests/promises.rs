@@ -1,6 +1,8 @@
 //! Whole-program tests: the real binary, in a terminal, on a stand-in box. One file a promise.
 
 #![allow(missing_docs, unreachable_pub)]
+// Clippy's exception for tests does not reach the functions that tests call.
+#![allow(clippy::unwrap_used)]
 
 // What the tests stand on.
 #[path = "promises/frames.rs"]
@@ -27,6 +29,8 @@ mod json;
 mod lost_gpu;
 #[path = "promises/manners.rs"]
 mod manners;
+#[path = "promises/on_gpu.rs"]
+mod on_gpu;
 #[path = "promises/pace.rs"]
 mod pace;
 #[path = "promises/processes.rs"]

@@ -3,6 +3,8 @@
 //! This is what is sent, stored and replayed, so fields are only ever added, each with a serde
 //! default, and a type never changes under a name.
 
+mod unread;
+
 use serde::{Deserialize, Serialize};
 
 use crate::driver::Driver;

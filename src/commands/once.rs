@@ -21,18 +21,19 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// Prints one snapshot. Exit code 3: the driver does not answer, and the output says why.
 pub(crate) fn run(roots: &Roots, once: &Once) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let snapshot = runtime.block_on(take(roots))?;
+    let snapshot = runtime.block_on(take(roots, once.after.unwrap_or_default()))?;
     let text = if once.json { json::document(&snapshot)? } else { report::table(&snapshot) };
     report::print(&text)?;
     let blocked = snapshot.driver.problem.is_some_and(|problem| problem.blocking);
     Ok(if blocked { ExitCode::from(3) } else { ExitCode::SUCCESS })
 }
 
-async fn take(roots: &Roots) -> anyhow::Result<Snapshot> {
+async fn take(roots: &Roots, after: Duration) -> anyhow::Result<Snapshot> {
     let mut feed = ChildFeed::start(roots, roots.interval)?;
-    let deadline = Instant::now() + PATIENCE;
+    let earliest = Instant::now() + after;
+    let deadline = earliest + PATIENCE;
     let mut best = feed.next().await?;
-    while !is_complete(&best) && Instant::now() < deadline {
+    while !(is_complete(&best) && Instant::now() >= earliest) && Instant::now() < deadline {
         match tokio::time::timeout(deadline - Instant::now(), feed.next()).await {
             Ok(snapshot) => best = snapshot?,
             Err(_) => break,

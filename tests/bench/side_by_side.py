@@ -6,7 +6,7 @@ CPU time and memory of the whole process tree, driver calls, real refresh rate, 
 GPUs on the screen. Prepares what it needs:
 
     cargo build --release --workspace
-    python3 -m venv target/peers && target/peers/bin/pip install nvitop==1.7.2 gpustat==1.1.1 pyte
+    python3 -m venv target/peers && target/peers/bin/pip install nvitop==1.7.2 gpustat==1.1.1 pyte msgpack
     target/peers/bin/python tests/bench/side_by_side.py [--seconds 60] [--only infertop]
 
 CPU is measured on a box whose calls cost nothing, so that it is the program's own; times and rates on
@@ -29,6 +29,7 @@ import termios
 import time
 from pathlib import Path
 
+import msgpack
 import pyte
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -222,6 +223,26 @@ def rates(name, command, pids, seconds):
         print(f"{name:10} {count:3} GPUs   on the screen after {shown}   real refresh {rate:5.3f}")
 
 
+def spread(pids):
+    """How far apart the cheap counters of the first and the last GPU are read, from the frames."""
+    for count in (8, 64):
+        box = Box(gpus(bench("bench-8"), count), pids)
+        command = [str(RELEASE / "infertop"), "sampler"]
+        child = subprocess.Popen(
+            command, env=box.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        found = []
+        for _ in range(33):
+            length = struct.unpack("<I", child.stdout.read(4))[0]
+            snapshot = msgpack.unpackb(child.stdout.read(length), strict_map_key=False)
+            found.append(snapshot["self"]["spread_us"] / 1000)
+        child.stdin.close()
+        child.wait()
+        found = sorted(found[3:])
+        print(f"infertop   {count:3} GPUs   cheap counters apart: median {found[15]:.2f} ms, "
+              f"most {found[-1]:.2f} ms of 30 ticks; last frame {length} bytes")
+
+
 def quits(name, command, pids):
     box = Box(bench("hang-from-start"), pids)
     program = Program(command, box)
@@ -272,9 +293,9 @@ def main():
     parse = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parse.add_argument("--seconds", type=float, default=60)
     parse.add_argument("--only", help="one program")
-    parse.add_argument("--part", choices=["cost", "rate", "quit", "crowd"], action="append")
+    parse.add_argument("--part", choices=["cost", "rate", "spread", "quit", "crowd"], action="append")
     options = parse.parse_args()
-    parts = options.part or ["cost", "rate", "quit", "crowd"]
+    parts = options.part or ["cost", "rate", "spread", "quit", "crowd"]
     chosen = {n: c for n, c in programs().items() if options.only in (None, n)}
     children = sleepers(64)
     pids = [child.pid for child in children]
@@ -288,6 +309,8 @@ def main():
         if "rate" in parts:
             for name, command in chosen.items():
                 rates(name, command, pids, min(options.seconds, 20))
+        if "spread" in parts and "infertop" in chosen:
+            spread(pids)
         if "quit" in parts:
             for name, command in chosen.items():
                 quits(name, command, pids)

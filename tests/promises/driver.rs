@@ -2,14 +2,17 @@
 //! `once`; never by an empty table, never by leaving.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use probes::driver::Session;
+use probes::snapshot::Gpu;
 use serde_json::Value;
 
 use crate::frames::Sampler;
 use crate::gpu_box::GpuBox;
 use crate::terminal::Terminal;
 use crate::tree::Tree;
+use crate::waiting::until;
 
 const TWO: &str = "[[gpu]]\nmodel = 'H100 80GB HBM3'\ncount = 2\nutilization = 50\n\
     [[process]]\ngpu = 'all'\nper_gpu = 1\npid = 4100000\nbytes = '10GiB'\n";
@@ -133,7 +136,7 @@ fn a_number_that_nobody_knows_yet_is_told_as_well() {
 fn a_driver_that_was_unloaded_and_loaded_again_is_taken_anew() {
     let scenario = format!(
         "[box]\ndriver_version = '580.65.06'\n{TWO}\
-         [[reload]]\nat = 2\ngone_seconds = 1\nnew_version = '590.48.01'\n"
+         [[reload]]\nat = 3\ngone_seconds = 3\nnew_version = '590.48.01'\n"
     );
     let tree = Tree::with_driver(2, "580.65.06");
     let gpu_box = GpuBox::written(&scenario).in_tree(&tree);
@@ -143,6 +146,8 @@ fn a_driver_that_was_unloaded_and_loaded_again_is_taken_anew() {
     });
     tree.unload();
     terminal.wait_for("the loss", |text| text.contains("driver_not_loaded"));
+    // The stand-in's driver comes back by its own clock; the module's files follow.
+    until("the driver's return", || terminal.started.elapsed() > Duration::from_secs(7));
     tree.load("590.48.01");
     terminal.wait_for("the new driver", |text| {
         text.contains("590.48.01") && !text.contains("driver_not_loaded") && text.contains("50%")
@@ -156,18 +161,20 @@ fn a_reload_raises_the_generation_and_the_sampler_never_ends() {
     let scenario = format!("{TWO}[[reload]]\nat = 2\ngone_seconds = 1\n");
     let tree = Tree::with_driver(2, "590.48.01");
     let gpu_box = GpuBox::written(&scenario).in_tree(&tree);
+    let begun = Instant::now();
     let mut sampler = Sampler::start(&gpu_box, "500ms");
-    let (first, _) =
-        sampler.find("values", |frame| frame.find_gpu(1).is_some_and(|gpu| gpu.answers()));
+    let (first, _) = sampler.find("values", |frame| frame.find_gpu(1).is_some_and(Gpu::answers));
     assert_eq!(first.snapshot.generation, 1);
-    sampler.find("no session", |frame| frame.snapshot.driver.session != Session::Open);
+    let (gone, _) = sampler.find("no session", |frame| {
+        frame.snapshot.driver.session != Session::Open && !frame.gpu(0).answers()
+    });
+    assert_eq!(gone.gpu(0).utilization.gpu_ratio.get(), Some(0.5), "the last value is kept");
     // As the module does: it goes and comes.
     tree.unload();
-    let (gone, _) = sampler.find("GPUs without answers", |frame| !frame.gpu(0).answers());
-    assert_eq!(gone.gpu(0).utilization.gpu_ratio.get(), Some(0.5), "the last value is kept");
+    until("the driver's return", || begun.elapsed() > Duration::from_secs(4));
     tree.load("590.48.01");
     let (back, _) = sampler.find("both back", |frame| {
-        frame.snapshot.generation > 1 && frame.snapshot.gpus.iter().all(|gpu| gpu.answers())
+        frame.snapshot.generation > 1 && frame.snapshot.gpus.iter().all(Gpu::answers)
     });
     assert_eq!(back.snapshot.gpus.len(), 2);
     assert!(back.gpu(0).utilization.read.at_ms > gone.gpu(0).utilization.read.at_ms);

@@ -1,5 +1,6 @@
 //! The sampler without a dashboard: its frames, as it writes them to its parent.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
@@ -94,6 +95,23 @@ impl Sampler {
             assert!(Instant::now() < deadline, "never {what}: {session:?} {gpus:?}");
         }
         unreachable!()
+    }
+
+    /// How often each GPU's quick counters were read anew in so many frames. On a loaded machine a
+    /// thread may come too late for a frame now and then.
+    pub fn advances(&self, frames: usize, mut look: impl FnMut(&Frame)) -> BTreeMap<u32, usize> {
+        let mut last: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut advances: BTreeMap<u32, usize> = BTreeMap::new();
+        for _ in 0..=frames {
+            let frame = self.next();
+            for gpu in frame.snapshot.gpus.iter().filter(|gpu| gpu.mig.is_none()) {
+                let before = last.insert(gpu.index, gpu.utilization.read.at_ms);
+                let is_new = before.is_some_and(|before| gpu.utilization.read.at_ms > before);
+                *advances.entry(gpu.index).or_default() += usize::from(is_new);
+            }
+            look(&frame);
+        }
+        advances
     }
 
     /// Asks for another pace.

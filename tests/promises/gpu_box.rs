@@ -74,13 +74,6 @@ impl GpuBox {
         self
     }
 
-    /// The same box with one more flag.
-    #[must_use]
-    pub fn with_root(mut self, flag: &str, path: &Path) -> Self {
-        self.roots.extend([flag.to_string(), path.display().to_string()]);
-        self
-    }
-
     /// The same box at one instant of its scenario, for ever.
     #[must_use]
     pub fn frozen_at(mut self, seconds: f64) -> Self {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use probes::snapshot::Gpu;
+
 use crate::frames::Sampler;
 use crate::gpu_box::GpuBox;
 use crate::terminal::Terminal;
@@ -35,7 +37,7 @@ fn plus_and_minus_change_the_interval_and_the_frames_follow() {
 #[test]
 fn the_sampler_keeps_the_pace_that_it_is_told() {
     let mut sampler = Sampler::start(&GpuBox::written(MOVING), "10s");
-    sampler.find("values", |frame| frame.find_gpu(1).is_some_and(|gpu| gpu.answers()));
+    sampler.find("values", |frame| frame.find_gpu(1).is_some_and(Gpu::answers));
     sampler.command("interval 250");
     let (frame, _) = sampler.find("the new pace", |frame| frame.snapshot.interval_ms == 250);
     let begin = frame.snapshot.taken_at_ms;
@@ -128,7 +130,7 @@ fn a_gpu_costs_at_most_twelve_driver_calls_a_second() {
 #[test]
 fn the_gpus_are_read_close_together() {
     let sampler = Sampler::start(&GpuBox::of("eight-h100"), "500ms");
-    sampler.find("values", |frame| frame.find_gpu(7).is_some_and(|gpu| gpu.answers()));
+    sampler.find("values", |frame| frame.find_gpu(7).is_some_and(Gpu::answers));
     let spreads: Vec<u32> = (0..5).map(|_| sampler.next().snapshot.self_cost.spread_us).collect();
     let least = spreads.iter().min().copied().unwrap();
     // Soft: on a loaded machine threads wait for their turn.

@@ -3,8 +3,8 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
 
+use probes::snapshot::Gpu;
 use serde_json::Value;
 
 use crate::frames::Sampler;
@@ -139,7 +139,7 @@ fn control_characters_of_a_command_line_never_reach_the_terminal() {
 #[test]
 fn names_that_are_no_text_are_shown_as_far_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
-    let shell = PathBuf::from(folder.path().join(OsString::from_vec(b"eng\xff\xfeine".to_vec())));
+    let shell = folder.path().join(OsString::from_vec(b"eng\xff\xfeine".to_vec()));
     std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
     let argument = OsString::from_vec(b"\xc3\x28 SIGN \xf0\x90".to_vec());
     assert!(std::str::from_utf8(argument.as_bytes()).is_err());
@@ -339,7 +339,7 @@ fn garbage_in_every_file_of_proc_and_sys_is_survived() {
         let gpu_box = GpuBox::written(LISTED).in_tree(&tree);
         let sampler = Sampler::start(&gpu_box, "250ms");
         let (first, _) =
-            sampler.find("the GPU", |frame| frame.find_gpu(0).is_some_and(|gpu| gpu.answers()));
+            sampler.find("the GPU", |frame| frame.find_gpu(0).is_some_and(Gpu::answers));
         let (later, passed) = sampler.find("later values", |frame| {
             frame.gpu(0).utilization.read.at_ms > first.gpu(0).utilization.read.at_ms + 1000
         });

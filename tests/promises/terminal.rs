@@ -83,7 +83,7 @@ impl Terminal {
         let (pty, gone) = (Arc::clone(&self.pty), Arc::clone(&self.gone));
         let (screen, raw) = (Arc::clone(&self.screen), Arc::clone(&self.raw));
         std::thread::spawn(move || {
-            let mut buffer = [0; 65536];
+            let mut buffer = vec![0; 65536];
             // Waits with a deadline, because closing a descriptor ends no read.
             let deadline = rustix::event::Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
             while !gone.load(Ordering::Relaxed) {
@@ -151,11 +151,6 @@ impl Terminal {
     /// Everything that was written to the terminal so far.
     pub fn raw(&self) -> Vec<u8> {
         self.raw.lock().unwrap().clone()
-    }
-
-    /// Forgets what was written so far.
-    pub fn forget_raw(&self) {
-        self.raw.lock().unwrap().clear();
     }
 
     /// Waits until the screen shows what is wanted, and gives the time since the start.

@@ -63,7 +63,7 @@ impl Tree {
         self.write("proc/driver/nvidia/version", &line);
         self.write("proc/modules", "nvidia_uvm 1 0 - Live 0x0\nnvidia 1 31 - Live 0x0\n");
         self.write("sys/module/nvidia/refcnt", "31\n");
-        self.write("sys/module/nvidia/version", &format!("{version}\n"));
+        self.write("sys/module/nvidia/version", format!("{version}\n"));
     }
 
     /// Unloads it.

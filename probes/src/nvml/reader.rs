@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::codes;
 use super::fields::FieldSet;
-use super::gpm::GpmPair;
+use super::gpm::{Gpm, GpmPair};
 use super::mig::read_instances;
 use super::processes::ProcessReader;
 use super::session::Device;
 use super::{clocks, ecc, identity, nvlink, pcie, power, temperature};
-use crate::reading::Reading;
+use crate::reading::{Absence, Reading};
 use crate::snapshot::{Gpu, Health};
 
 /// How often dear readings are taken.
@@ -351,35 +351,8 @@ fn slow_fields(links: u32) -> Vec<(u32, u32)> {
 /// An instance before its first read: what only the GPU as a whole has is unsupported there.
 fn instance_of(gpu: &Gpu) -> Gpu {
     let mut instance = Gpu { index: gpu.index, ..Gpu::default() };
-    for reading in [
-        &mut instance.utilization.gpu_ratio,
-        &mut instance.utilization.memory_ratio,
-        &mut instance.utilization.encoder_ratio,
-        &mut instance.utilization.decoder_ratio,
-        &mut instance.utilization.jpeg_ratio,
-        &mut instance.utilization.optical_flow_ratio,
-        &mut instance.power.draw_watts,
-        &mut instance.power.limit_watts,
-        &mut instance.pcie.tx_bytes_per_second,
-        &mut instance.pcie.rx_bytes_per_second,
-        &mut instance.nvlink.tx_bytes_per_second,
-        &mut instance.nvlink.rx_bytes_per_second,
-    ] {
-        *reading = Reading::UNSUPPORTED;
-    }
-    for reading in [
-        &mut instance.clocks.sm_mhz,
-        &mut instance.clocks.memory_mhz,
-        &mut instance.pcie.generation,
-        &mut instance.pcie.width,
-        &mut instance.nvlink.count,
-    ] {
-        *reading = Reading::UNSUPPORTED;
-    }
-    for reading in [&mut instance.temperature.gpu_celsius, &mut instance.temperature.memory_celsius]
-    {
-        *reading = Reading::UNSUPPORTED;
-    }
-    instance.clocks.reasons = Reading::UNSUPPORTED;
+    instance.explain_unread(&Absence::Unsupported);
+    // Counters between two ticks come with the next one.
+    instance.gpm = Gpm::default();
     instance
 }
