@@ -1,5 +1,7 @@
 //! `infertop`: parses the command line, runs the command, prints its error.
 
+#![forbid(unsafe_code)]
+
 mod cli;
 mod commands;
 mod feed;

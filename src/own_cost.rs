@@ -1,6 +1,6 @@
 //! What this process itself costs.
 
-use probes::reading::Reading;
+use probes::reading::{Absence, Reading};
 
 /// User and system time of this process, in seconds; asked of its own clock, which costs nothing.
 pub(crate) fn cpu_seconds() -> f64 {
@@ -10,16 +10,17 @@ pub(crate) fn cpu_seconds() -> f64 {
 
 /// Resident memory and threads of this process, whatever roots the machine has.
 pub(crate) fn memory() -> (Reading<u64>, Reading<u32>) {
-    let status: Reading<String> = std::fs::read_to_string("/proc/self/status").into();
-    let field = |name: &str| -> Reading<u64> {
-        status.as_ref().and_then(|text| {
-            let value = text.lines().find_map(|line| line.strip_prefix(name));
-            let number = value.and_then(|value| value.split_whitespace().next()?.parse().ok());
-            number.map_or(Reading::UNSUPPORTED, Reading::Value)
-        })
-    };
-    let threads = field("Threads:").map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-    (field("VmRSS:").map(|kib| kib * 1024), threads)
+    match procfs::process::Process::myself().and_then(|own| own.status()) {
+        Ok(status) => {
+            let kib = status.vmrss.map_or(Reading::UNSUPPORTED, Reading::Value);
+            let threads = u32::try_from(status.threads).unwrap_or(u32::MAX);
+            (kib.map(|kib| kib.saturating_mul(1024)), threads.into())
+        }
+        Err(error) => {
+            let why = Absence::Failed { what: error.to_string() };
+            (Reading::Absent(why.clone()), Reading::Absent(why))
+        }
+    }
 }
 
 #[cfg(test)]

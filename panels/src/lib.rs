@@ -4,6 +4,8 @@
 //! file a panel below `panels/`; the list [`panels::PANELS`] is where tabs, digits, help and the
 //! golden screens come from.
 
+#![forbid(unsafe_code)]
+
 mod canvas;
 mod dialog;
 mod facts;

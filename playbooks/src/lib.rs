@@ -1,6 +1,8 @@
 //! Judges a snapshot. For now it says what the snapshot states outright; rules with conditions,
 //! checks and fixes come as data files.
 
+#![forbid(unsafe_code)]
+
 use probes::finding::{Finding, Severity, Subject};
 use probes::kernel_log::KernelLine;
 use probes::nvml::ecc::RECOVERY_ACTIONS;

@@ -3,6 +3,8 @@
 //! No terminal, no async, no opinion: plain data with a reason for whatever is missing. Reading and
 //! parsing are apart: `read_…` touches the machine, `parse_…` takes text.
 
+#![deny(unsafe_code)]
+
 pub mod driver;
 #[cfg(test)]
 mod fake_tree;

@@ -342,7 +342,6 @@ fn pcie(busy: f64) -> Pcie {
         rx_bytes_total: Reading::UNSUPPORTED,
         replay_total: 0.into(),
         errors: vec![PcieErrors { kind: "correctable".into(), total: 0 }],
-        ..Pcie::default()
     }
 }
 
@@ -382,7 +381,6 @@ fn nvlink(busy: f64) -> NvLinks {
                 replay_total: 0.into(),
                 recovery_total: 0.into(),
                 crc_total: 0.into(),
-                ..NvLink::default()
             })
             .collect(),
         ..NvLinks::default()

@@ -1,7 +1,7 @@
 //! A session with the driver's library, and the door through which every call goes.
 //!
-//! All `unsafe` of the crate stands here. The library is loaded by nvml-wrapper, which keeps each
-//! symbol as a `Result`: its convenience methods panic on a missing one, so calls take the field.
+//! The library is loaded by nvml-wrapper, which keeps each symbol as a `Result`: its convenience
+//! methods panic on a missing one, so calls take the field.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

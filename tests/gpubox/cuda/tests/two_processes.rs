@@ -1,6 +1,7 @@
 //! One process allocates through the CUDA stand-in, this one looks through the NVML stand-in.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::disallowed_methods, reason = "the stand-in works in real time")]
 #![allow(clippy::print_stdout, reason = "the child answers on its standard output")]
 
 use std::ffi::c_int;
