@@ -169,7 +169,7 @@ impl fmt::Display for DriverProblem {
         }
         write!(f, "\n  help: {}", self.help)?;
         if !self.by_design {
-            write!(f, "\n  more: infertop playbooks show {}", self.cause)?;
+            write!(f, "\n  cause: {}", self.cause)?;
         }
         Ok(())
     }

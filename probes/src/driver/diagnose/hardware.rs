@@ -17,7 +17,7 @@ pub(super) fn none_here(driver: &Driver) -> Option<DriverProblem> {
     if gpus.is_empty() {
         let calm = problem("no_gpu_visible", "this machine has no NVIDIA GPU")
             .found("no NVIDIA display controller on the PCI bus")
-            .help("nothing is broken; run infertop on the GPU server, or open a recording with infertop replay");
+            .help("nothing is broken; run infertop on the GPU server");
         return Some(DriverProblem { by_design: true, ..calm });
     }
     let given_away = gpus.iter().all(|gpu| gpu.driver.starts_with("vfio"));
