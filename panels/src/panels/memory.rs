@@ -17,7 +17,6 @@ use crate::canvas::Canvas;
 use crate::keys::Command;
 use crate::list::List;
 use crate::panels::{Entry, Focus, Panel, Reply};
-use crate::text;
 use crate::view::View;
 use crate::words::{self, ProcessKey};
 
@@ -252,7 +251,11 @@ impl Memory {
         let theme = canvas.theme;
         let width = canvas.width().min(WIDEST);
         let known = 10;
-        let owner = if width >= 72 { 18 } else { 0 };
+        let owner = match width {
+            0..72 => 0,
+            72..110 => 18,
+            _ => 32,
+        };
         let pid_x = width.saturating_sub(known + owner + 12 + 9);
         let severity = words::process_severity(view, process);
         let style = severity.map_or(theme.text(), |severity| theme.severity(severity));
@@ -267,11 +270,8 @@ impl Memory {
         let quiet = if severity.is_some() { style } else { theme.dim() };
         canvas.text_in(pid_x + 10, y, 11, &words::state(process, view.at_ms()), quiet);
         if owner > 0 {
-            let user = process.user.value().map_or("?", String::as_str);
-            let place = process.container.value().or(process.unit.value());
-            let place = place.map_or("", |place| place.rsplit(' ').next().unwrap_or(place));
-            let words = format!("{} {place}", text::fit(user, 8));
-            canvas.text_in(pid_x + 22, y, owner - 1, words.trim_end(), theme.dim());
+            let words = words::owner(process, owner - 1);
+            canvas.text_in(pid_x + 22, y, owner - 1, &words, theme.dim());
         }
     }
 }

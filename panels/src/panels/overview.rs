@@ -55,6 +55,11 @@ pub(super) const ENTRY: Entry = Entry {
                      in each of them.",
         ),
         (
+            "WHERE",
+            "Container, pod, Slurm job or systemd unit of the process, by the best name that is \
+                   known.",
+        ),
+        (
             "held by nobody visible",
             "In use, and in no visible process's account: contexts of \
                                     processes that are gone or in another PID namespace, managed \

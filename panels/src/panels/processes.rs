@@ -46,6 +46,11 @@ pub(super) const ENTRY: Entry = Entry {
                    driver lists it and this box's /proc does not, because it has ended or lives in \
                    another PID namespace.",
         ),
+        (
+            "WHERE",
+            "Container, pod, Slurm job or systemd unit, by the best name that is known; all of \
+                   them stand on the page of the process.",
+        ),
         ("tree", "Dim rows are parents that use no GPU themselves."),
         (
             "(replaced)",
@@ -87,8 +92,10 @@ const COLUMNS: &[Column<Process>] = &[
             None => value.quiet_if(true),
         }
     }),
-    Column::words("CONTAINER", 19, 5, |p, _| Value::shown(&p.container).quiet_if(true)),
-    Column::words("UNIT", 20, 8, |p, _| Value::shown(&p.unit).quiet_if(true)),
+    Column::words("WHERE", 21, 5, |p, _| match words::place(p) {
+        Some(place) => Value::plain(place).quiet_if(true),
+        None => Value::shown(&p.container).quiet_if(true),
+    }),
 ];
 
 #[derive(Default)]

@@ -185,8 +185,10 @@ fn family(view: &View, process: &Process) -> Block {
 fn place(process: &Process) -> Block {
     let mut block = Block::new("WHERE");
     block.put("container", or_none(&process.container));
+    block.put("its name", or_none(&process.container_name));
     block.put("pod", or_none(&process.pod));
     block.put("unit", or_none(&process.unit));
+    block.put("Slurm job", or_none(&process.slurm_job));
     block.put("control group", Value::shown(&process.cgroup));
     block.put(
         "pids inwards",
