@@ -5,6 +5,8 @@ use probes::reading::Reading;
 use probes::units;
 
 use crate::canvas::Canvas;
+use crate::kernel_line;
+use crate::text;
 use crate::value::Value;
 use crate::view::View;
 
@@ -25,17 +27,18 @@ pub(super) fn draw(canvas: &mut Canvas, mut y: u16, view: &View) {
     }
     canvas.text(3, y, "KERNEL", theme.heading());
     let lines: Vec<String> = match &log.source {
-        Reading::Absent(why) => vec![format!("log cannot be read: {why}")],
+        Reading::Absent(why) => {
+            let room = canvas.width().saturating_sub(13).min(100);
+            text::wrap(&format!("log cannot be read: {why}"), room)
+        }
         Reading::Value(_) if log.lines.is_empty() => vec!["nothing about GPUs".into()],
         Reading::Value(_) => log
             .lines
             .iter()
             .rev()
             .map(|line| {
-                let at = line.at_ms.get().map_or("time ?".into(), |at| {
-                    units::moment(at, view.at_ms(), view.utc_offset_seconds)
-                });
-                format!("{at}  {}", line.text)
+                let (at, words) = kernel_line::read_out(view, line);
+                format!("{at}  {words}")
             })
             .collect(),
     };
