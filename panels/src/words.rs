@@ -276,6 +276,21 @@ pub(crate) fn silence(gpu: &Gpu, now_ms: u64) -> Option<String> {
     }
 }
 
+/// What the values of a GPU that does not answer are worth, to be put behind why it is silent.
+pub(crate) fn standing(gpu: &Gpu) -> &'static str {
+    if gpu.health == Health::Starting {
+        ""
+    } else if gpu.memory.total_bytes.value().is_some()
+        || gpu.utilization.gpu_ratio.value().is_some()
+        || gpu.temperature.gpu_celsius.value().is_some()
+        || gpu.identity.minor.value().is_some()
+    {
+        "; values are the last known"
+    } else {
+        "; nothing was read before"
+    }
+}
+
 /// State and kernel function of a stuck driver call's thread, where known.
 pub(crate) fn stuck_in(gpu: &Gpu) -> Option<&str> {
     match &gpu.health {

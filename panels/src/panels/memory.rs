@@ -88,7 +88,7 @@ impl Panel for Memory {
         let theme = canvas.theme;
         let mut y = sum(canvas, 0, gpu, ledger);
         if let Some(words) = words::silence(gpu, view.at_ms()) {
-            let words = format!("● {words}; the values are the last ones known");
+            let words = format!("● {words}{}", words::standing(gpu));
             canvas.text(1, y, &words, theme.warning());
             y += 1;
         }
@@ -166,6 +166,10 @@ fn sum(canvas: &mut Canvas, y: u16, gpu: &Gpu, ledger: &Ledger) -> u16 {
         Reading::Absent(Absence::Unsupported | Absence::TooOld) => "–".into(),
         Reading::Absent(_) => "?".into(),
     };
+    if let (Reading::Absent(why), Reading::Absent(_)) = (&ledger.total_bytes, &ledger.free_bytes) {
+        canvas.text(1, y, &format!("memory is not known: {why}"), theme.strong());
+        return y + 1;
+    }
     let mut words = format!("{} GiB = ", fine(&ledger.total_bytes));
     if gpu.memory.unified {
         let _ = write!(

@@ -49,7 +49,8 @@ pub(super) fn lines(view: &View, gpu: &Gpu, ledger: &Ledger, width: u16) -> Vec<
     if let Some(why) = ledger.unattributed_bytes.absence().filter(|why| !is_plain(why)) {
         say(format!("nobody is not known: {why}"), false);
     }
-    if let Some(why) = ledger.reserved_bytes.absence().filter(|_| !gpu.memory.unified) {
+    let is_said = gpu.memory.unified || ledger.total_bytes.value().is_none();
+    if let Some(why) = ledger.reserved_bytes.absence().filter(|_| !is_said) {
         say(format!("reserved is not known: {why}"), false);
     }
     if ledger.shared_bytes > 0 {
