@@ -5,7 +5,7 @@ use probes::reading::Reading;
 use probes::units;
 
 use crate::canvas::Canvas;
-use crate::keys::{Command, KEYS};
+use crate::keys::{Command, KEYS, Key};
 use crate::panels::{Entry, PANELS};
 use crate::text;
 use crate::view::{Source, View};
@@ -100,7 +100,7 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
     // Help and quit keep their place at the right end.
     let fixed: u16 = KEYS
         .iter()
-        .filter(|key| is_fixed(key.chords[0].1))
+        .filter(|key| is_fixed(key))
         .map(|key| text::width(key.shown) + text::width(key.label) + 3)
         .sum();
     let room = width.saturating_sub(fixed + 1);
@@ -125,7 +125,7 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
             key.in_bar
                 && key.everywhere == everywhere
                 && key.works_with(entry.answers)
-                && !is_fixed(key.chords[0].1)
+                && !is_fixed(key)
         })
     };
     for key in own(false).chain(own(true)) {
@@ -138,15 +138,15 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
         x = end + 2;
     }
     x = room + 1;
-    for key in KEYS.iter().filter(|key| is_fixed(key.chords[0].1)) {
+    for key in KEYS.iter().filter(|key| is_fixed(key)) {
         let next = canvas.text(x, y, key.shown, theme.text());
         x = canvas.text(next + 1, y, key.label, theme.dim()) + 2;
     }
     tabs
 }
 
-fn is_fixed(command: Command) -> bool {
-    matches!(command, Command::Help | Command::Quit)
+fn is_fixed(key: &Key) -> bool {
+    matches!(key.chords.first(), Some((_, Command::Help | Command::Quit)))
 }
 
 /// What the header says of the box as a whole: GPUs, driver, CUDA.
