@@ -43,11 +43,24 @@ pub(crate) fn is_gone(process: &Process) -> bool {
     matches!(process.exists, Reading::Absent(Absence::Gone))
 }
 
+/// What that means for the process.
+pub(crate) const NOT_HERE: &str =
+    "the driver lists it; here it has ended or lives in another PID namespace";
+
+/// Whether nothing is known of a process but what the driver says: it has ended, or lives where this
+/// `/proc` does not reach.
+pub(crate) fn is_unseen(process: &Process) -> bool {
+    process.command.value().is_none() && process.comm.value().is_none()
+}
+
 /// Who a process is: what it serves as, on which ports, which model; else its command. A worker
 /// says neither port nor model; the server above it does.
 pub(crate) fn who(snapshot: &Snapshot, process: &Process) -> String {
     if is_gone(process) && process.command.value().is_none() {
         return "no such process here".into();
+    }
+    if is_unseen(process) {
+        return "not to be seen from here".into();
     }
     let mut out = process.engine.text().to_string();
     let command = short_command(process);
@@ -121,12 +134,15 @@ pub(crate) fn place(process: &Process) -> Option<String> {
         let number = place.split_once(' ').map_or(place.as_str(), |(_, number)| number);
         number.to_string()
     };
-    let service = |unit: &String| unit.strip_suffix(".service").unwrap_or(unit).to_string();
+    let bare = |unit: &String| {
+        let bare = unit.strip_suffix(".service").or_else(|| unit.strip_suffix(".scope"));
+        bare.unwrap_or(unit).to_string()
+    };
     let name = process.container_name.value().cloned();
     name.or_else(|| process.pod.value().map(|pod| format!("pod {pod}")))
         .or_else(|| process.container.value().map(number))
         .or_else(|| process.slurm_job.value().map(|job| format!("slurm {job}")))
-        .or_else(|| process.unit.value().map(service))
+        .or_else(|| process.unit.value().map(bare))
         .filter(|place| !place.is_empty())
 }
 
@@ -273,6 +289,16 @@ pub(crate) fn silence(gpu: &Gpu, now_ms: u64) -> Option<String> {
         Health::Failing { since_ms, answer } => {
             Some(format!("fails for {}: {answer}", age(*since_ms)))
         }
+    }
+}
+
+/// The same in a word or two, for where a figure would stand.
+pub(crate) fn silence_short(gpu: &Gpu) -> Option<&'static str> {
+    match gpu.health {
+        Health::Answering | Health::Starting => None,
+        Health::NoAnswer { .. } => Some("no answer"),
+        Health::Lost { .. } => Some("lost"),
+        Health::Failing { .. } => Some("fails"),
     }
 }
 

@@ -213,7 +213,7 @@ fn calls(view: &View) -> Table {
         name: call.call.strip_prefix("nvmlDevice").unwrap_or(&call.call).into(),
         figures: vec![
             units::count(call.count),
-            format!("{:.0}", call.mean_us),
+            units::count(whole(call.mean_us)),
             units::count(call.max_us.into()),
         ],
         remark: String::new(),
@@ -226,4 +226,14 @@ fn calls(view: &View) -> Table {
         heads,
         rows,
     }
+}
+
+/// Whole microseconds, cut like the longest call's, so that a mean is never above it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float cast saturates"
+)]
+fn whole(us: f64) -> u64 {
+    us as u64
 }

@@ -277,11 +277,14 @@ fn ceiling(gpu: &Gpu) -> f32 {
     top
 }
 
+/// Heads of columns, numbers of GPUs.
+type Hits = (Vec<&'static str>, Vec<u32>);
+
 /// Why there are dashes and question marks: each reason once, with columns and GPUs. Instances stand
 /// apart from whole GPUs: what an instance lacks its GPU may well have.
 fn reasons(canvas: &mut Canvas, mut y: u16, view: &View) -> u16 {
     let theme = canvas.theme;
-    let mut found: BTreeMap<(bool, String), (Vec<&str>, Vec<u32>)> = BTreeMap::new();
+    let mut found: BTreeMap<(bool, String), Hits> = BTreeMap::new();
     for gpu in &view.snapshot.gpus {
         for column in PCIE.iter().chain(NVLINK) {
             let value = (column.pick)(gpu, view);

@@ -216,7 +216,7 @@ fn driver(view: &View) -> Block {
     block.put("library", session);
     if let Some(problem) = &driver.problem {
         let severity = problem.severity();
-        block.put(problem.cause.clone(), Value::plain(&problem.title).alarm_if(true, severity));
+        block.put("problem", Value::plain(&problem.title).alarm_if(true, severity));
     }
     block.put("module loaded", Value::shown(&driver.module_version));
     block.put("flavour", Value::shown(&driver.module_flavour));

@@ -167,7 +167,11 @@ fn sum(canvas: &mut Canvas, y: u16, gpu: &Gpu, ledger: &Ledger) -> u16 {
         Reading::Absent(_) => "?".into(),
     };
     if let (Reading::Absent(why), Reading::Absent(_)) = (&ledger.total_bytes, &ledger.free_bytes) {
-        canvas.text(1, y, &format!("memory is not known: {why}"), theme.strong());
+        let words = match words::silence_short(gpu) {
+            Some(_) => "memory is not known".into(),
+            None => format!("memory is not known: {why}"),
+        };
+        canvas.text(1, y, &words, theme.strong());
         return y + 1;
     }
     let mut words = format!("{} GiB = ", fine(&ledger.total_bytes));
@@ -247,7 +251,11 @@ impl Memory {
             y += 1;
         }
         let part = Part { glyph: glyphs.free, known: "measured", dim: false };
-        amount(canvas, y, &part, &ledger.free_bytes, "free for a new process");
+        // While MIG is on, a process gets memory of an instance alone.
+        let cut = gpu.mig.is_none() && gpu.identity.mig_enabled.get() == Some(true);
+        let name =
+            if cut { "free, inside and outside of instances" } else { "free for a new process" };
+        amount(canvas, y, &part, &ledger.free_bytes, name);
         y + 1
     }
 

@@ -110,7 +110,14 @@ struct Processes {
     scroll: Scroll,
 }
 
+/// What the page of one process answers.
+const OPENED: &[Command] = &[Command::EndProcess, Command::Filter, Command::Copy];
+
 impl Panel for Processes {
+    fn answers(&self) -> Option<&'static [Command]> {
+        self.opened.map(|_| OPENED)
+    }
+
     fn subject(&self, view: &View, _focus: &Focus) -> String {
         match self.opened {
             Some(key) => format!("process {}", key.pid),
@@ -245,6 +252,9 @@ impl Panel for Processes {
         }
         let Some(order::RowKey::Process(key)) = self.list.selected() else { return None };
         let process = key.find(view.snapshot)?;
+        if words::is_gone(process) {
+            return Some(format!("pid {}: {}", key.pid, words::NOT_HERE));
+        }
         let mut seen: Vec<(String, Vec<&str>)> = Vec::new();
         for column in COLUMNS {
             let value = (column.pick)(process, view);
@@ -257,7 +267,7 @@ impl Panel for Processes {
             }
         }
         let parts: Vec<String> =
-            seen.iter().map(|(reason, heads)| format!("{}: {reason}", heads.join(" "))).collect();
+            seen.iter().map(|(reason, heads)| format!("{reason} ({})", heads.join(" "))).collect();
         (!parts.is_empty()).then(|| format!("pid {}: {}", key.pid, parts.join("; ")))
     }
 }

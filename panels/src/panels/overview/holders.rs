@@ -142,7 +142,7 @@ pub(super) fn plan(width: u16) -> Plan {
     let owner = match width {
         0..72 => 0,
         72..110 => 15,
-        110..150 => 24,
+        110..150 => 20,
         _ => 40,
     };
     let behind = owner + u16::from(owner > 0);
@@ -199,9 +199,7 @@ pub(super) fn reason(process: &Process) -> Option<String> {
     let untold = process.gpus.iter().find_map(|part| part.gpu_bytes.absence());
     let mut parts: Vec<String> = untold.iter().map(|why| format!("HELD: {why}")).collect();
     if words::is_gone(process) {
-        parts.push(
-            "the driver lists it; here it has ended or lives in another PID namespace".into(),
-        );
+        parts.push(words::NOT_HERE.into());
     } else if let Some(why) = process.state.absence().filter(|why| **why != Absence::NotRead) {
         parts.push(format!("STATE: {why}"));
     }
