@@ -5,7 +5,7 @@ use probes::reading::Reading;
 use probes::units;
 
 use crate::canvas::Canvas;
-use crate::keys::{Command, KEYS};
+use crate::keys::{Command, KEYS, Key};
 use crate::panels::{Entry, PANELS};
 use crate::text;
 use crate::view::{Source, View};
@@ -91,8 +91,17 @@ fn feed(view: &View) -> Vec<(String, bool)> {
     parts
 }
 
+fn count(number: usize) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}
+
 /// Draws the bottom bar into row `y`. Returns where each tab went, for the mouse.
-pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u16, usize)> {
+pub(crate) fn footer(
+    canvas: &mut Canvas,
+    y: u16,
+    entry: &Entry,
+    answers: &[Command],
+) -> Vec<(u16, u16, usize)> {
     let theme = canvas.theme;
     let width = canvas.width();
     let mut tabs = Vec::new();
@@ -100,21 +109,33 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
     // Help and quit keep their place at the right end.
     let fixed: u16 = KEYS
         .iter()
-        .filter(|key| is_fixed(key.chords[0].1))
+        .filter(|key| is_fixed(key))
         .map(|key| text::width(key.shown) + text::width(key.label) + 3)
         .sum();
     let room = width.saturating_sub(fixed + 1);
     if entry.answers.is_empty() || entry.name == PANELS[0].name || width >= 150 {
+        let here = PANELS.iter().position(|other| other.name == entry.name);
+        let name = |at: usize| 1 + text::width(PANELS[at].name);
+        // The panel on the screen has its name, and so have the others as far as there is room; what
+        // is left is digits, so that none is out of the mouse's reach. Help, the last one, has its
+        // place at the right anyway.
+        let mut spare = room.saturating_sub(x + 2 * count(PANELS.len() - 1) + here.map_or(0, name));
         for (at, other) in PANELS.iter().enumerate() {
-            let digit = (at + 1).to_string();
-            let end = x + 2 + text::width(other.name);
-            if end > room {
+            let is_here = Some(at) == here;
+            let named = is_here || name(at) <= spare;
+            if !is_here {
+                spare = if named { spare - name(at) } else { 0 };
+            }
+            let end = x + 1 + if named { name(at) } else { 0 };
+            let is_help = at + 1 == PANELS.len();
+            if end > room || (is_help && !named) {
                 break;
             }
-            let here = other.name == entry.name;
-            canvas.text(x, y, &digit, theme.text());
-            let name_style = if here { theme.strong() } else { theme.dim() };
-            canvas.text(x + 2, y, other.name, name_style);
+            canvas.text(x, y, &(at + 1).to_string(), theme.text());
+            if named {
+                let style = if is_here { theme.strong() } else { theme.dim() };
+                canvas.text(x + 2, y, other.name, style);
+            }
             tabs.push((x, end, at));
             x = end + 1;
         }
@@ -122,10 +143,7 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
     }
     let own = |everywhere: bool| {
         KEYS.iter().filter(move |key| {
-            key.in_bar
-                && key.everywhere == everywhere
-                && key.works_with(entry.answers)
-                && !is_fixed(key.chords[0].1)
+            key.in_bar && key.everywhere == everywhere && key.works_with(answers) && !is_fixed(key)
         })
     };
     for key in own(false).chain(own(true)) {
@@ -138,15 +156,15 @@ pub(crate) fn footer(canvas: &mut Canvas, y: u16, entry: &Entry) -> Vec<(u16, u1
         x = end + 2;
     }
     x = room + 1;
-    for key in KEYS.iter().filter(|key| is_fixed(key.chords[0].1)) {
+    for key in KEYS.iter().filter(|key| is_fixed(key)) {
         let next = canvas.text(x, y, key.shown, theme.text());
         x = canvas.text(next + 1, y, key.label, theme.dim()) + 2;
     }
     tabs
 }
 
-fn is_fixed(command: Command) -> bool {
-    matches!(command, Command::Help | Command::Quit)
+fn is_fixed(key: &Key) -> bool {
+    matches!(key.chords.first(), Some((_, Command::Help | Command::Quit)))
 }
 
 /// What the header says of the box as a whole: GPUs, driver, CUDA.

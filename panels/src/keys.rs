@@ -215,6 +215,15 @@ pub const KEYS: &[Key] = &[
         chords: &[(KeyCode::Esc, Command::Back)],
     },
     Key {
+        shown: "shift drag",
+        label: "mark text",
+        help: "Mark text with the mouse: hold Shift, in some terminals Option or Fn, since a plain \
+               click selects a row, a second one opens it, and the wheel moves.",
+        everywhere: true,
+        in_bar: true,
+        chords: &[],
+    },
+    Key {
         shown: "?",
         label: "help",
         help: "What this panel shows and what its numbers mean.",

@@ -11,6 +11,7 @@ mod dialog;
 mod facts;
 mod frame;
 mod input;
+mod kernel_line;
 pub mod keys;
 mod list;
 pub mod panels;

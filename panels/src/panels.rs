@@ -110,6 +110,11 @@ pub(crate) trait Panel {
     /// What is looked at, for the header.
     fn subject(&self, view: &View, focus: &Focus) -> String;
 
+    /// The commands that it answers now, where they are not those of its entry.
+    fn answers(&self) -> Option<&'static [Command]> {
+        None
+    }
+
     /// Draws into the canvas.
     fn draw(&mut self, view: &View, focus: &Focus, canvas: &mut Canvas);
 

@@ -142,7 +142,7 @@ impl Ui {
         if let Some(reply) = self.panels[self.current].typed(event) {
             return self.answer(reply);
         }
-        match keys::command(event, PANELS[self.current].answers) {
+        match keys::command(event, self.answers()) {
             Some(command) => self.command(command, view),
             None => Action::None,
         }
@@ -164,6 +164,10 @@ impl Ui {
             }
         }
         Action::Redraw
+    }
+
+    fn answers(&self) -> &'static [Command] {
+        self.panels[self.current].answers().unwrap_or(PANELS[self.current].answers)
     }
 
     fn command(&mut self, command: Command, view: &View) -> Action {
@@ -256,7 +260,8 @@ impl Ui {
             let panel = &mut self.panels[self.current];
             frame::header(&mut canvas, view, &panel.subject(view, &self.focus));
             panel.draw(view, &self.focus, &mut canvas.part(0, 1, width, height - 2));
-            self.tabs = frame::footer(&mut canvas, height - 1, entry);
+            let answers = panel.answers().unwrap_or(entry.answers);
+            self.tabs = frame::footer(&mut canvas, height - 1, entry, answers);
             let notice = self.notice.as_ref().filter(|(_, until)| view.now_ms < *until);
             if let Some((words, _)) = notice {
                 line_above_footer(&mut canvas, height - 2, words, theme.strong());

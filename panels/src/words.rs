@@ -8,6 +8,7 @@ use probes::reading::{Absence, Reading};
 use probes::snapshot::{Gpu, Health, Snapshot, Stamp};
 use probes::units;
 
+use crate::text;
 use crate::value::Value;
 use crate::view::View;
 
@@ -42,11 +43,24 @@ pub(crate) fn is_gone(process: &Process) -> bool {
     matches!(process.exists, Reading::Absent(Absence::Gone))
 }
 
+/// What that means for the process.
+pub(crate) const NOT_HERE: &str =
+    "the driver lists it; here it has ended or lives in another PID namespace";
+
+/// Whether nothing is known of a process but what the driver says: it has ended, or lives where this
+/// `/proc` does not reach.
+pub(crate) fn is_unseen(process: &Process) -> bool {
+    process.command.value().is_none() && process.comm.value().is_none()
+}
+
 /// Who a process is: what it serves as, on which ports, which model; else its command. A worker
 /// says neither port nor model; the server above it does.
 pub(crate) fn who(snapshot: &Snapshot, process: &Process) -> String {
     if is_gone(process) && process.command.value().is_none() {
         return "no such process here".into();
+    }
+    if is_unseen(process) {
+        return "not to be seen from here".into();
     }
     let mut out = process.engine.text().to_string();
     let command = short_command(process);
@@ -110,6 +124,40 @@ pub(crate) fn short_command(process: &Process) -> String {
     let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
     let name = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(program);
     if rest.is_empty() { name.into() } else { format!("{name} {rest}") }
+}
+
+/// Where a process lives, by the best name that is known: its container's, its pod, the container's
+/// number, the Slurm job, the systemd unit. The unit comes last since each of the others has one too,
+/// whose name says less: a session, a step of a job.
+pub(crate) fn place(process: &Process) -> Option<String> {
+    let number = |place: &String| {
+        let number = place.split_once(' ').map_or(place.as_str(), |(_, number)| number);
+        number.to_string()
+    };
+    let bare = |unit: &String| {
+        let bare = unit.strip_suffix(".service").or_else(|| unit.strip_suffix(".scope"));
+        bare.unwrap_or(unit).to_string()
+    };
+    let name = process.container_name.value().cloned();
+    name.or_else(|| process.pod.value().map(|pod| format!("pod {pod}")))
+        .or_else(|| process.container.value().map(number))
+        .or_else(|| process.slurm_job.value().map(|job| format!("slurm {job}")))
+        .or_else(|| process.unit.value().map(bare))
+        .filter(|place| !place.is_empty())
+}
+
+/// User and place in one cell. Where it gets narrow the namespace of a pod goes first: among the pods
+/// of a box it tells least.
+pub(crate) fn owner(process: &Process, columns: u16) -> String {
+    let user = process.user.value().map_or("?", String::as_str);
+    let Some(place) = place(process) else { return user.into() };
+    let user = text::fit(user, 8);
+    let room = columns.saturating_sub(text::width(&user) + 1);
+    let short = match place.split_once('/') {
+        Some((_, rest)) if text::width(&place) > room && rest.contains('/') => rest,
+        _ => place.as_str(),
+    };
+    format!("{user} {short}")
 }
 
 /// The state in words; with its age where being in it for long is bad.
@@ -244,6 +292,31 @@ pub(crate) fn silence(gpu: &Gpu, now_ms: u64) -> Option<String> {
     }
 }
 
+/// The same in a word or two, for where a figure would stand.
+pub(crate) fn silence_short(gpu: &Gpu) -> Option<&'static str> {
+    match gpu.health {
+        Health::Answering | Health::Starting => None,
+        Health::NoAnswer { .. } => Some("no answer"),
+        Health::Lost { .. } => Some("lost"),
+        Health::Failing { .. } => Some("fails"),
+    }
+}
+
+/// What the values of a GPU that does not answer are worth, to be put behind why it is silent.
+pub(crate) fn standing(gpu: &Gpu) -> &'static str {
+    if gpu.health == Health::Starting {
+        ""
+    } else if gpu.memory.total_bytes.value().is_some()
+        || gpu.utilization.gpu_ratio.value().is_some()
+        || gpu.temperature.gpu_celsius.value().is_some()
+        || gpu.identity.minor.value().is_some()
+    {
+        "; values are the last known"
+    } else {
+        "; nothing was read before"
+    }
+}
+
 /// State and kernel function of a stuck driver call's thread, where known.
 pub(crate) fn stuck_in(gpu: &Gpu) -> Option<&str> {
     match &gpu.health {
@@ -301,6 +374,23 @@ mod tests {
         assert_eq!(ranges(&[0, 1, 2, 3, 7]), "0-3,7");
         assert_eq!(ranges(&[0, 1]), "0,1");
         assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn a_place_is_called_by_the_name_that_says_most() {
+        let known = |words: &str| Reading::from(words.to_string());
+        let mut process = Process { user: known("root"), ..Process::default() };
+        assert_eq!(owner(&process, 15), "root");
+        process.unit = known("vllm.service");
+        assert_eq!(owner(&process, 15), "root vllm");
+        process.slurm_job = known("88123");
+        process.unit = known("slurmstepd.scope");
+        assert_eq!(owner(&process, 15), "root slurm 88123");
+        process.container = known("docker 07ef0c662f68");
+        assert_eq!(owner(&process, 15), "root 07ef0c662f68");
+        process.container_name = known("llm/chat-6f9c7/server");
+        assert_eq!(owner(&process, 30), "root llm/chat-6f9c7/server");
+        assert_eq!(owner(&process, 15), "root chat-6f9c7/server");
     }
 
     #[test]

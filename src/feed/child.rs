@@ -22,6 +22,9 @@ const GOODBYE: Duration = Duration::from_millis(120);
 /// Snapshots that wait for a slow reader.
 const WAITING: usize = 2;
 
+/// Room for a whole snapshot.
+const PIPE_BYTES: usize = 1 << 20;
+
 /// So much of the end of what a sampler complains of is kept.
 const KEPT_COMPLAINT_BYTES: usize = 4096;
 
@@ -51,6 +54,9 @@ impl ChildFeed {
             .with_context(|| format!("cannot start the sampler {}", program.display()))?;
         let commands = child.stdin.take();
         let frames = child.stdout.take().context("the sampler has no output")?;
+        // A snapshot of many GPUs is larger than a pipe; in one piece it wakes both sides once. A
+        // kernel that refuses leaves it as it is.
+        let _ = rustix::pipe::fcntl_setpipe_size(&frames, PIPE_BYTES);
         let complaints = child.stderr.take().context("the sampler has no error output")?;
         let (sender, snapshots) = mpsc::channel(WAITING);
         tokio::spawn(listen(frames, sender));

@@ -29,6 +29,8 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_min
 const SETTLED: Duration = Duration::from_secs(5);
 /// A GPU that could not be taken, or is lost, is asked again after so long.
 const ASK_LOST_AGAIN: Duration = Duration::from_secs(30);
+/// A GPU that answers with an error is asked again after so long.
+const ASK_FAILING_AGAIN: Duration = Duration::from_secs(3);
 /// A GPU that has not come back so long after a reload is lost.
 const COME_BACK: Duration = Duration::from_secs(5);
 
@@ -269,18 +271,23 @@ fn sample<'scope>(
         let cheap_at = Instant::now();
         reader.read_fast(&around());
         slot.post(reader.gpus(), Some((tick, cheap_at)));
-        shared.posted(tick);
         if reader.session_is_over() {
             over.store(true, Relaxed);
             return;
         }
-        match reader.health() {
-            Health::Answering => reader.read_slow(),
-            // A GPU that is gone is left in peace.
-            _ => match wait(shared, over, Instant::now() + ASK_LOST_AGAIN, tick) {
-                Some(now) => tick = now,
-                None => return,
-            },
+        // A GPU that is gone is left in peace; one that answers with errors is asked more seldom.
+        let pause = match reader.health() {
+            Health::Lost { .. } => ASK_LOST_AGAIN,
+            Health::Failing { .. } => ASK_FAILING_AGAIN,
+            _ => {
+                shared.posted(tick);
+                reader.read_slow();
+                continue;
+            }
+        };
+        match wait(shared, over, Instant::now() + pause, tick) {
+            Some(now) => tick = now,
+            None => return,
         }
     }
 }

@@ -120,6 +120,10 @@ fn subject(view: &View, process: &Process, lines: &mut Lines) {
         Reading::Absent(probes::reading::Absence::Unsupported) => "none".into(),
         other => or_unknown(other),
     };
+    let container = match process.container_name.value() {
+        Some(name) => format!("{name} ({container})"),
+        None => container,
+    };
     lines.pair("container", &container);
     lines.pair("frees", &frees(process));
     let children: Vec<&Process> = view

@@ -165,7 +165,8 @@ struct Bus {
 
 impl Panel for Bus {
     fn subject(&self, view: &View, _focus: &Focus) -> String {
-        format!("bus · {}", words::gpu_names(view.snapshot))
+        let gpus = words::gpu_names(view.snapshot);
+        if gpus.is_empty() { "bus".into() } else { format!("bus · {gpus}") }
     }
 
     fn draw(&mut self, view: &View, _focus: &Focus, canvas: &mut Canvas) {
@@ -276,17 +277,21 @@ fn ceiling(gpu: &Gpu) -> f32 {
     top
 }
 
-/// Why there are dashes and question marks: each reason once, with columns and GPUs.
+/// Heads of columns, numbers of GPUs.
+type Hits = (Vec<&'static str>, Vec<u32>);
+
+/// Why there are dashes and question marks: each reason once, with columns and GPUs. Instances stand
+/// apart from whole GPUs: what an instance lacks its GPU may well have.
 fn reasons(canvas: &mut Canvas, mut y: u16, view: &View) -> u16 {
     let theme = canvas.theme;
-    let mut found: BTreeMap<String, (Vec<&str>, Vec<u32>)> = BTreeMap::new();
+    let mut found: BTreeMap<(bool, String), Hits> = BTreeMap::new();
     for gpu in &view.snapshot.gpus {
         for column in PCIE.iter().chain(NVLINK) {
             let value = (column.pick)(gpu, view);
             if value.reason.is_empty() {
                 continue;
             }
-            let (heads, gpus) = found.entry(value.reason).or_default();
+            let (heads, gpus) = found.entry((gpu.mig.is_some(), value.reason)).or_default();
             if !heads.contains(&column.head) {
                 heads.push(column.head);
             }
@@ -295,11 +300,13 @@ fn reasons(canvas: &mut Canvas, mut y: u16, view: &View) -> u16 {
             }
         }
     }
-    for (reason, (heads, mut gpus)) in found {
+    let whole = view.snapshot.gpus.iter().filter(|gpu| gpu.mig.is_none()).count();
+    for ((instances, reason), (heads, mut gpus)) in found {
         gpus.sort_unstable();
         gpus.dedup();
-        let all = gpus.len() > 1 && gpus.len() == view.snapshot.gpus.len();
+        let all = gpus.len() > 1 && gpus.len() == whole;
         let which = if all { "all GPUs".into() } else { format!("GPU {}", words::ranges(&gpus)) };
+        let which = if instances { format!("instances of {which}") } else { which };
         let line = format!("{which}, {}: {reason}", heads.join(", "));
         for line in text::wrap(&line, canvas.width().saturating_sub(8)) {
             canvas.text(4, y, &line, theme.dim());

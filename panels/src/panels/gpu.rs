@@ -120,7 +120,7 @@ fn draw_head(page: &mut Canvas, view: &View, at: usize) {
     }
     if let Some(words) = words::silence(gpu, view.at_ms()) {
         let thread = words::stuck_in(gpu).map_or(String::new(), |at| format!(", in {at}"));
-        let words = format!("● {words}{thread}; values are the last known");
+        let words = format!("● {words}{thread}{}", words::standing(gpu));
         page.text(0, y, &words, theme.warning());
         y += 1;
     }

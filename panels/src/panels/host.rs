@@ -7,12 +7,12 @@ use std::fmt::Write;
 
 use probes::driver::Session;
 use probes::finding::Severity;
-use probes::kernel_log::KernelLine;
 use probes::reading::Reading;
 use probes::units;
 
 use crate::canvas::Canvas;
 use crate::facts::{self, Block};
+use crate::kernel_line;
 use crate::keys::Command;
 use crate::list::Scroll;
 use crate::panels::{Entry, Focus, Panel, Reply};
@@ -63,7 +63,7 @@ impl Panel for Host {
             .into_iter()
             .filter(|part| !part.is_empty())
             .collect();
-        format!("host · {}", parts.join(" · "))
+        std::iter::once("host").chain(parts).collect::<Vec<_>>().join(" · ")
     }
 
     fn draw(&mut self, view: &View, _focus: &Focus, canvas: &mut Canvas) {
@@ -105,18 +105,24 @@ fn log_lines(view: &View, width: u16) -> Vec<(String, Look)> {
     let log = &view.snapshot.kernel_log;
     let head = match &log.source {
         Reading::Value(source) => format!("KERNEL LOG ({source})"),
-        Reading::Absent(why) => format!("KERNEL LOG  cannot be read: {why}"),
+        Reading::Absent(_) => "KERNEL LOG".into(),
     };
     let mut out = vec![(head, Look::Head)];
-    if log.lines.is_empty() && log.source.value().is_some() {
+    if let Reading::Absent(why) = &log.source {
+        let words = format!("cannot be read: {why}");
+        out.extend(text::wrap(&words, width).into_iter().map(|line| (line, Look::Dim)));
+    } else if log.lines.is_empty() {
         out.push(("nothing about GPUs".into(), Look::Dim));
     }
-    for line in log.lines.iter().rev().take(SHOWN) {
-        let words = log_line(view, line);
-        for (at, part) in text::wrap(&words, width.saturating_sub(2)).into_iter().enumerate() {
-            let indent = if at == 0 { "" } else { "  " };
-            let look = if at == 0 { Look::Text } else { Look::Dim };
-            out.push((format!("{indent}{part}"), look));
+    let lines: Vec<(String, String)> =
+        log.lines.iter().rev().take(SHOWN).map(|line| kernel_line::read_out(view, line)).collect();
+    // Times of other days are longer; the words begin in one column all the same.
+    let times = lines.iter().map(|(at, _)| at.chars().count()).max().unwrap_or(0);
+    let room = width.saturating_sub(u16::try_from(times).unwrap_or(0) + 2);
+    for (at, words) in &lines {
+        for (row, part) in text::wrap(words, room).into_iter().enumerate() {
+            let (at, look) = if row == 0 { (at.as_str(), Look::Text) } else { ("", Look::Dim) };
+            out.push((format!("{at:<times$}  {part}"), look));
         }
     }
     if log.lines.len() > SHOWN {
@@ -124,23 +130,6 @@ fn log_lines(view: &View, width: u16) -> Vec<(String, Look)> {
     }
     out.push((String::new(), Look::Dim));
     out
-}
-
-fn log_line(view: &View, line: &KernelLine) -> String {
-    let at = match &line.at_ms {
-        Reading::Value(at) => units::moment(*at, view.at_ms(), view.utc_offset_seconds),
-        Reading::Absent(_) => "time ?".into(),
-    };
-    let kind = match (line.kind.as_str(), line.code) {
-        ("xid", Some(code)) => format!("Xid {code}"),
-        ("sxid", Some(code)) => format!("SXid {code}"),
-        (kind, _) => kind.replace('_', " "),
-    };
-    let gpu = line.pci.as_ref().and_then(|pci| {
-        view.snapshot.gpus.iter().find(|gpu| !pci.is_empty() && gpu.pci.text().starts_with(pci))
-    });
-    let gpu = gpu.map_or(String::new(), |gpu| format!(" GPU {}", gpu.index));
-    format!("{at}  {kind}{gpu}: {}", line.text)
 }
 
 fn blocks(view: &View) -> Vec<Block> {
@@ -218,9 +207,7 @@ fn driver(view: &View) -> Block {
     let session = match &driver.session {
         Session::Starting => Value::plain("starting").quiet_if(true),
         Session::Open => Value::plain("answers"),
-        Session::Failed { code, answer } => {
-            Value::plain(format!("{answer} ({code})")).alarm_if(true, Severity::Critical)
-        }
+        Session::Failed { answer, .. } => Value::plain(answer).alarm_if(true, Severity::Critical),
         Session::NoAnswer { call, since_ms } => {
             let age = units::duration(view.at_ms().saturating_sub(*since_ms) / 1000);
             Value::plain(format!("no answer for {age} ({call})")).alarm_if(true, Severity::Critical)
@@ -229,7 +216,7 @@ fn driver(view: &View) -> Block {
     block.put("library", session);
     if let Some(problem) = &driver.problem {
         let severity = problem.severity();
-        block.put(problem.cause.clone(), Value::plain(&problem.title).alarm_if(true, severity));
+        block.put("problem", Value::plain(&problem.title).alarm_if(true, severity));
     }
     block.put("module loaded", Value::shown(&driver.module_version));
     block.put("flavour", Value::shown(&driver.module_flavour));

@@ -17,7 +17,6 @@ use crate::canvas::Canvas;
 use crate::keys::Command;
 use crate::list::List;
 use crate::panels::{Entry, Focus, Panel, Reply};
-use crate::text;
 use crate::view::View;
 use crate::words::{self, ProcessKey};
 
@@ -89,7 +88,7 @@ impl Panel for Memory {
         let theme = canvas.theme;
         let mut y = sum(canvas, 0, gpu, ledger);
         if let Some(words) = words::silence(gpu, view.at_ms()) {
-            let words = format!("● {words}; the values are the last ones known");
+            let words = format!("● {words}{}", words::standing(gpu));
             canvas.text(1, y, &words, theme.warning());
             y += 1;
         }
@@ -167,6 +166,14 @@ fn sum(canvas: &mut Canvas, y: u16, gpu: &Gpu, ledger: &Ledger) -> u16 {
         Reading::Absent(Absence::Unsupported | Absence::TooOld) => "–".into(),
         Reading::Absent(_) => "?".into(),
     };
+    if let (Reading::Absent(why), Reading::Absent(_)) = (&ledger.total_bytes, &ledger.free_bytes) {
+        let words = match words::silence_short(gpu) {
+            Some(_) => "memory is not known".into(),
+            None => format!("memory is not known: {why}"),
+        };
+        canvas.text(1, y, &words, theme.strong());
+        return y + 1;
+    }
     let mut words = format!("{} GiB = ", fine(&ledger.total_bytes));
     if gpu.memory.unified {
         let _ = write!(
@@ -244,7 +251,11 @@ impl Memory {
             y += 1;
         }
         let part = Part { glyph: glyphs.free, known: "measured", dim: false };
-        amount(canvas, y, &part, &ledger.free_bytes, "free for a new process");
+        // While MIG is on, a process gets memory of an instance alone.
+        let cut = gpu.mig.is_none() && gpu.identity.mig_enabled.get() == Some(true);
+        let name =
+            if cut { "free, inside and outside of instances" } else { "free for a new process" };
+        amount(canvas, y, &part, &ledger.free_bytes, name);
         y + 1
     }
 
@@ -252,7 +263,11 @@ impl Memory {
         let theme = canvas.theme;
         let width = canvas.width().min(WIDEST);
         let known = 10;
-        let owner = if width >= 72 { 18 } else { 0 };
+        let owner = match width {
+            0..72 => 0,
+            72..110 => 18,
+            _ => 32,
+        };
         let pid_x = width.saturating_sub(known + owner + 12 + 9);
         let severity = words::process_severity(view, process);
         let style = severity.map_or(theme.text(), |severity| theme.severity(severity));
@@ -267,11 +282,8 @@ impl Memory {
         let quiet = if severity.is_some() { style } else { theme.dim() };
         canvas.text_in(pid_x + 10, y, 11, &words::state(process, view.at_ms()), quiet);
         if owner > 0 {
-            let user = process.user.value().map_or("?", String::as_str);
-            let place = process.container.value().or(process.unit.value());
-            let place = place.map_or("", |place| place.rsplit(' ').next().unwrap_or(place));
-            let words = format!("{} {place}", text::fit(user, 8));
-            canvas.text_in(pid_x + 22, y, owner - 1, words.trim_end(), theme.dim());
+            let words = words::owner(process, owner - 1);
+            canvas.text_in(pid_x + 22, y, owner - 1, &words, theme.dim());
         }
     }
 }

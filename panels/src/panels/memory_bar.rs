@@ -6,6 +6,7 @@ use probes::units;
 use crate::canvas::{Canvas, Part};
 use crate::value::Value;
 use crate::view::View;
+use crate::words;
 
 /// Draws the bar of the GPU at this place of the snapshot.
 pub(super) fn draw(canvas: &mut Canvas, x: u16, y: u16, columns: u16, view: &View, at: usize) {
@@ -14,7 +15,8 @@ pub(super) fn draw(canvas: &mut Canvas, x: u16, y: u16, columns: u16, view: &Vie
     let gpu = &view.snapshot.gpus[at];
     let Some(total) = gpu.memory.total_bytes.get() else {
         let value = Value::shown(&gpu.memory.total_bytes);
-        canvas.text_in(x, y, columns, &value.reason, theme.dim());
+        let words = words::silence_short(gpu).unwrap_or(&value.reason);
+        canvas.text_in(x, y, columns, words, theme.dim());
         return;
     };
     let used = gpu.memory.used_bytes.get().unwrap_or(0);

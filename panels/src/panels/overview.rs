@@ -9,6 +9,7 @@ use crate::canvas::Canvas;
 use crate::keys::Command;
 use crate::list::{self, List};
 use crate::panels::{Entry, Focus, Panel, Reply};
+use crate::text;
 use crate::view::View;
 use crate::words::{self, ProcessKey};
 
@@ -53,6 +54,11 @@ pub(super) const ENTRY: Entry = Entry {
             "holders",
             "One row a process, all its GPUs together. Memory that processes share counts \
                      in each of them.",
+        ),
+        (
+            "WHERE",
+            "Container, pod, Slurm job or systemd unit of the process, by the best name that is \
+                   known.",
         ),
         (
             "held by nobody visible",
@@ -144,7 +150,13 @@ impl Panel for Overview {
         if found == 0 && spare > 0 && !gpus.is_empty() {
             let glyph = canvas.theme.severity_glyph(Severity::Info);
             canvas.glyph(1, y, glyph, canvas.theme.dim());
-            canvas.text(3, y, "no findings", canvas.theme.dim());
+            let words = "driver, GPU health, memory errors: nothing found";
+            let end = canvas.text(3, y, words, canvas.theme.dim());
+            // Whole or not at all: half a caveat is none.
+            let caveat = "   nothing else is judged";
+            if end + text::width(caveat) < canvas.width() {
+                canvas.text(end, y, caveat, canvas.theme.faint());
+            }
             y += 1;
         }
         y += gap;

@@ -46,6 +46,11 @@ pub(super) const ENTRY: Entry = Entry {
                    driver lists it and this box's /proc does not, because it has ended or lives in \
                    another PID namespace.",
         ),
+        (
+            "WHERE",
+            "Container, pod, Slurm job or systemd unit, by the best name that is known; all of \
+                   them stand on the page of the process.",
+        ),
         ("tree", "Dim rows are parents that use no GPU themselves."),
         (
             "(replaced)",
@@ -87,8 +92,10 @@ const COLUMNS: &[Column<Process>] = &[
             None => value.quiet_if(true),
         }
     }),
-    Column::words("CONTAINER", 19, 5, |p, _| Value::shown(&p.container).quiet_if(true)),
-    Column::words("UNIT", 20, 8, |p, _| Value::shown(&p.unit).quiet_if(true)),
+    Column::words("WHERE", 21, 5, |p, _| match words::place(p) {
+        Some(place) => Value::plain(place).quiet_if(true),
+        None => Value::shown(&p.container).quiet_if(true),
+    }),
 ];
 
 #[derive(Default)]
@@ -103,7 +110,14 @@ struct Processes {
     scroll: Scroll,
 }
 
+/// What the page of one process answers.
+const OPENED: &[Command] = &[Command::EndProcess, Command::Filter, Command::Copy];
+
 impl Panel for Processes {
+    fn answers(&self) -> Option<&'static [Command]> {
+        self.opened.map(|_| OPENED)
+    }
+
     fn subject(&self, view: &View, _focus: &Focus) -> String {
         match self.opened {
             Some(key) => format!("process {}", key.pid),
@@ -238,6 +252,9 @@ impl Panel for Processes {
         }
         let Some(order::RowKey::Process(key)) = self.list.selected() else { return None };
         let process = key.find(view.snapshot)?;
+        if words::is_gone(process) {
+            return Some(format!("pid {}: {}", key.pid, words::NOT_HERE));
+        }
         let mut seen: Vec<(String, Vec<&str>)> = Vec::new();
         for column in COLUMNS {
             let value = (column.pick)(process, view);
@@ -250,7 +267,7 @@ impl Panel for Processes {
             }
         }
         let parts: Vec<String> =
-            seen.iter().map(|(reason, heads)| format!("{}: {reason}", heads.join(" "))).collect();
+            seen.iter().map(|(reason, heads)| format!("{reason} ({})", heads.join(" "))).collect();
         (!parts.is_empty()).then(|| format!("pid {}: {}", key.pid, parts.join("; ")))
     }
 }

@@ -414,6 +414,8 @@ pub(crate) fn process(pid: u32, command: &str, parts: &[(u32, u64)]) -> Process 
         namespace_pids: vec![pid].into(),
         cgroup: text("/system.slice/vllm.service"),
         container: Reading::UNSUPPORTED,
+        container_name: Reading::UNSUPPORTED,
+        slurm_job: Reading::UNSUPPORTED,
         pod: Reading::UNSUPPORTED,
         unit: text("vllm.service"),
         engine: Reading::UNSUPPORTED,

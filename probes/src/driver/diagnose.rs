@@ -137,7 +137,11 @@ fn said(code: u32, answer: &str) -> String {
     match code {
         // Not a number of NVML's: the caller's for a library that could not be loaded.
         code::NO_LIBRARY => format!("loading the library: {answer}"),
-        code => format!("NVML answered {code}: {answer}"),
+        // An answer in our own words carries its number already.
+        code => {
+            let words = answer.strip_suffix(&format!(" (NVML {code})")).unwrap_or(answer);
+            format!("NVML answered {code}: {words}")
+        }
     }
 }
 

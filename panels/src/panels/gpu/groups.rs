@@ -281,12 +281,16 @@ fn ecc(view: &View, gpu: &Gpu) -> Block {
     out.put("corrected, lifetime", Value::count(&group.corrected_lifetime_total));
     out.put("uncorrected", errors(&group.uncorrected_lifetime_total));
     for location in &group.locations {
-        let words = format!(
-            "{} corrected, {} uncorrected",
-            Value::count(&location.corrected_total).text,
-            Value::count(&location.uncorrected_total).text
-        );
-        out.text(format!("in {}", location.place.replace('_', " ")), words);
+        let (corrected, uncorrected) = (&location.corrected_total, &location.uncorrected_total);
+        let value = match (corrected, uncorrected) {
+            (Reading::Absent(why), Reading::Absent(_)) => Value::absent(why),
+            _ => Value::plain(format!(
+                "{} corrected, {} uncorrected",
+                Value::count(corrected).text,
+                Value::count(uncorrected).text
+            )),
+        };
+        out.put(format!("in {}", location.place.replace('_', " ")), value);
     }
     match &group.sram {
         Reading::Value(buckets) => {

@@ -17,6 +17,10 @@ pub(super) type Line = (String, bool);
 /// today's parts.
 const CONTEXT: u64 = units::GIB / 2;
 
+/// With less than this behind its context a server of even a model of a billion parameters does not
+/// get far: 2 GiB of weights, 1 to 2 for graphs and activations, and some for the KV cache.
+const USEFUL: u64 = 5 * units::GIB;
+
 /// The lines.
 pub(super) fn lines(view: &View, gpu: &Gpu, ledger: &Ledger, width: u16) -> Vec<Line> {
     let mut out: Vec<Line> = vec![(String::new(), false)];
@@ -45,7 +49,8 @@ pub(super) fn lines(view: &View, gpu: &Gpu, ledger: &Ledger, width: u16) -> Vec<
     if let Some(why) = ledger.unattributed_bytes.absence().filter(|why| !is_plain(why)) {
         say(format!("nobody is not known: {why}"), false);
     }
-    if let Some(why) = ledger.reserved_bytes.absence().filter(|_| !gpu.memory.unified) {
+    let is_said = gpu.memory.unified || ledger.total_bytes.value().is_none();
+    if let Some(why) = ledger.reserved_bytes.absence().filter(|_| !is_said) {
         say(format!("reserved is not known: {why}"), false);
     }
     if ledger.shared_bytes > 0 {
@@ -78,17 +83,22 @@ fn start_check(gpu: &Gpu) -> Option<String> {
     if gpu.mig.is_none() && gpu.identity.mig_enabled.get() == Some(true) {
         return None;
     }
-    let free = gpu.memory.free_bytes.get()?.checked_sub(CONTEXT)?;
+    let free = gpu.memory.free_bytes.get()?.saturating_sub(CONTEXT);
     let total = gpu.memory.total_bytes.get().filter(|total| *total > 0)?;
+    if free < USEFUL {
+        return Some(
+            "Too little is free for another LLM server: its context takes about 0.5 GiB, and \
+             weights, graphs and KV cache hardly fit into the rest."
+                .into(),
+        );
+    }
     let hundredths = u128::from(free) * 100 / u128::from(total);
-    (hundredths > 0).then(|| {
-        format!(
-            "vLLM would start here with --gpu-memory-utilization up to {}.{:02}  (estimated, less \
-             0.5 GiB for its context)",
-            hundredths / 100,
-            hundredths % 100
-        )
-    })
+    Some(format!(
+        "vLLM would start here with --gpu-memory-utilization up to {}.{:02}  (estimated, less \
+         0.5 GiB for its context)",
+        hundredths / 100,
+        hundredths % 100
+    ))
 }
 
 fn instances(view: &View, gpu: &Gpu, say: &mut impl FnMut(String, bool)) {

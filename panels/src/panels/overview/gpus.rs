@@ -177,7 +177,8 @@ fn busy(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, gpu: &Gpu) {
 pub(super) fn reason(gpu: &Gpu, view: &View) -> Option<String> {
     if let Some(words) = words::silence(gpu, view.at_ms()) {
         let thread = words::stuck_in(gpu).map_or(String::new(), |at| format!(", in {at}"));
-        return Some(format!("GPU {}: {words}{thread}; values are the last known", gpu.label()));
+        let standing = words::standing(gpu);
+        return Some(format!("GPU {}: {words}{thread}{standing}", gpu.label()));
     }
     let busy = ("BUSY", busy_value(gpu, view));
     let cells = COLUMNS.iter().map(|column| (column.head, (column.pick)(gpu, view)));

@@ -10,7 +10,6 @@ use probes::units;
 
 use crate::canvas::Canvas;
 use crate::table::{self, Column};
-use crate::text;
 use crate::value::Value;
 use crate::view::View;
 use crate::words::{self, ProcessKey};
@@ -120,8 +119,6 @@ const COLUMNS: &[Column<Process>] = &[
         value.alarm_if(severity.is_some(), severity.unwrap_or_default())
     }),
     Column::number("PID", 7, 0, |p, _| Value::plain(p.pid.to_string())),
-    Column::words("USER CONTAINER", 15, 1, |p, _| Value::plain(owner(p)).quiet_if(true)),
-    Column::words("UNIT", 24, 5, |p, _| Value::shown(&p.unit).quiet_if(true)),
 ];
 
 /// Where the name begins.
@@ -131,6 +128,8 @@ const WHO: u16 = 3;
 pub(super) struct Plan {
     who: u16,
     columns: Vec<&'static Column<Process>>,
+    /// Columns of user and place, behind the others; 0 for none.
+    owner: u16,
 }
 
 /// The columns for a width; what they leave is the name's, as far as the eye follows a row.
@@ -140,8 +139,15 @@ pub(super) fn plan(width: u16) -> Plan {
         72..110 => 28,
         _ => 40,
     };
-    let (columns, left) = table::fitting(COLUMNS, width.saturating_sub(WHO + least + 1));
-    Plan { who: (least + left).min(76), columns }
+    let owner = match width {
+        0..72 => 0,
+        72..110 => 15,
+        110..150 => 20,
+        _ => 40,
+    };
+    let behind = owner + u16::from(owner > 0);
+    let (columns, left) = table::fitting(COLUMNS, width.saturating_sub(WHO + least + 1 + behind));
+    Plan { who: (least + left).min(76), columns, owner }
 }
 
 /// Draws the heads.
@@ -153,7 +159,8 @@ pub(super) fn head(canvas: &mut Canvas, y: u16, plan: &Plan, rows: &Range<usize>
         let room = (WHO + plan.who).saturating_sub(end + 2);
         canvas.text_in(end + 2, y, room, &note, theme.dim());
     }
-    table::heads(canvas, WHO + plan.who + 1, y, &plan.columns, None);
+    let x = table::heads(canvas, WHO + plan.who + 1, y, &plan.columns, None);
+    canvas.text_in(x, y, plan.owner, "USER WHERE", theme.heading());
 }
 
 /// Draws one row.
@@ -166,7 +173,8 @@ pub(super) fn draw(canvas: &mut Canvas, y: u16, plan: &Plan, view: &View, holder
                 canvas.glyph(1, y, theme.severity_glyph(severity), theme.severity(severity));
             }
             canvas.text_in(WHO, y, plan.who, &words::who(view.snapshot, process), theme.text());
-            table::cells(canvas, x, y, &plan.columns, process, view, true);
+            let x = table::cells(canvas, x, y, &plan.columns, process, view, true);
+            canvas.text_in(x, y, plan.owner, &words::owner(process, plan.owner), theme.dim());
         }
         Holder::Sum { sum, gpus, bytes } => {
             let (name, style) = match sum {
@@ -186,26 +194,12 @@ fn held(process: &Process) -> String {
     if known { units::gib(process.gpu_bytes()) } else { "?".into() }
 }
 
-/// User, and container.
-fn owner(process: &Process) -> String {
-    let user = process.user.value().map_or("?", String::as_str);
-    match process.container.value() {
-        Some(place) => {
-            let short = place.split_once(' ').map_or(place.as_str(), |(_, id)| id);
-            format!("{} {short}", text::fit(user, 8))
-        }
-        None => user.into(),
-    }
-}
-
 /// Why a process's row has a `?`.
 pub(super) fn reason(process: &Process) -> Option<String> {
     let untold = process.gpus.iter().find_map(|part| part.gpu_bytes.absence());
     let mut parts: Vec<String> = untold.iter().map(|why| format!("HELD: {why}")).collect();
     if words::is_gone(process) {
-        parts.push(
-            "the driver lists it; here it has ended or lives in another PID namespace".into(),
-        );
+        parts.push(words::NOT_HERE.into());
     } else if let Some(why) = process.state.absence().filter(|why| **why != Absence::NotRead) {
         parts.push(format!("STATE: {why}"));
     }

@@ -52,9 +52,6 @@ fn session(view: &View, out: &mut Vec<Line>) {
             let words = format!("the driver's library does not answer: {answer}");
             out.push(headline(words, Some(Severity::Critical)));
             out.push(line("cause", if *code == 0 { "library not loaded" } else { "NVML error" }));
-            if *code != 0 {
-                out.push(line("found", format!("nvmlInit answers {code}: {answer}")));
-            }
             out.push(line("help", "it is tried again; the rest of the box is read meanwhile"));
         }
         Session::NoAnswer { call, since_ms } => {

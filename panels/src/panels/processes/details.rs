@@ -39,6 +39,9 @@ pub(super) fn draw(canvas: &mut Canvas, view: &View, key: ProcessKey, scroll: &m
 fn head(width: u16, view: &View, process: &Process) -> Vec<(String, Option<Severity>)> {
     let command = match &process.command {
         Reading::Value(command) => command.clone(),
+        Reading::Absent(_) if words::is_gone(process) => {
+            format!("pid {}: {}", process.pid, words::NOT_HERE)
+        }
         Reading::Absent(why) => format!("command not known: {why}"),
     };
     let mut out: Vec<(String, Option<Severity>)> =
@@ -57,6 +60,10 @@ fn head(width: u16, view: &View, process: &Process) -> Vec<(String, Option<Sever
 }
 
 fn blocks(view: &View, process: &Process) -> Vec<Block> {
+    if words::is_unseen(process) {
+        // All that is known of it is what the driver says; the head says why.
+        return vec![gpus(process)];
+    }
     vec![
         identity(view, process),
         gpus(process),
@@ -185,8 +192,10 @@ fn family(view: &View, process: &Process) -> Block {
 fn place(process: &Process) -> Block {
     let mut block = Block::new("WHERE");
     block.put("container", or_none(&process.container));
+    block.put("named", or_none(&process.container_name));
     block.put("pod", or_none(&process.pod));
     block.put("unit", or_none(&process.unit));
+    block.put("Slurm job", or_none(&process.slurm_job));
     block.put("control group", Value::shown(&process.cgroup));
     block.put(
         "pids inwards",

@@ -125,7 +125,10 @@ fn matches(view: &View, process: &Process, needle: &str) -> bool {
         || has(process.command.text())
         || has(process.comm.text())
         || has(process.engine.text())
+        || has(process.container.text())
         || has(process.pod.text())
+        || has(process.unit.text())
+        || has(process.slurm_job.text())
         || COLUMNS.iter().any(|column| has(&(column.pick)(process, view).text))
 }
 

@@ -465,3 +465,10 @@ fn a_gpu_whose_node_a_job_may_not_open_is_no_problem_of_the_driver() {
     let some = vec![node("nvidia0", ""), node("nvidia1", "cgroup"), node("nvidiactl", "")];
     assert_eq!(diagnose(&Driver { device_nodes: some.into(), ..healthy() }), None);
 }
+
+#[test]
+fn the_number_of_an_answer_is_said_once() {
+    let session = Session::Failed { code: 9, answer: crate::nvml::codes::words(9) };
+    let problem = diagnose(&Driver { session, ..Driver::default() }).unwrap();
+    assert_eq!(problem.evidence.last().unwrap(), "NVML answered 9: driver not loaded");
+}
