@@ -190,7 +190,7 @@ fn numa(view: &View) -> Block {
                 let words = format!("{free} of {total} free, {cpus}");
                 block.text(format!("node {}", node.node), words);
             }
-            let total: u64 = devices.iter().map(|node| node.total_bytes).sum();
+            let total = devices.iter().map(|node| node.total_bytes).fold(0, u64::saturating_add);
             if !devices.is_empty() {
                 let words = format!("{} nodes, {}", devices.len(), units::bytes(total));
                 block.text("GPU memory", words);
@@ -258,10 +258,10 @@ fn pci(view: &View) -> Block {
             for gpu in gpus {
                 let bound = if gpu.driver.is_empty() { "no driver" } else { &gpu.driver };
                 let model = gpu.model.value().map_or(gpu.device_id.as_str(), String::as_str);
-                let errors: u64 = [&gpu.aer_fatal_total, &gpu.aer_nonfatal_total]
+                let errors = [&gpu.aer_fatal_total, &gpu.aer_nonfatal_total]
                     .iter()
                     .filter_map(|count| count.get())
-                    .sum();
+                    .fold(0, u64::saturating_add);
                 let mut words = format!("{model}, {bound}");
                 if errors > 0 {
                     let _ = write!(words, ", {errors} bus errors");

@@ -35,6 +35,34 @@ const KEYS: &[KeyCode] = &[
     KeyCode::Char('3'),
 ];
 
+fn listed<T>(reading: &mut Reading<Vec<T>>) -> &mut [T] {
+    match reading {
+        Reading::Value(list) => list,
+        Reading::Absent(_) => &mut [],
+    }
+}
+
+#[test]
+fn sums_of_the_widest_figures_are_drawn() {
+    let widest = || Reading::Value(u64::MAX);
+    for (_, mut shown) in boxes::all() {
+        for ledger in &mut shown.ledgers {
+            (ledger.reserved_bytes, ledger.unattributed_bytes) = (widest(), widest());
+        }
+        for node in listed(&mut shown.snapshot.host.numa) {
+            (node.total_bytes, node.is_device) = (u64::MAX, true);
+        }
+        for gpu in listed(&mut shown.snapshot.driver.pci_gpus) {
+            (gpu.aer_fatal_total, gpu.aer_nonfatal_total) = (widest(), widest());
+        }
+        for entry in PANELS {
+            let mut ui = Ui::new(Theme::new(Depth::True, false));
+            ui.show(entry.name);
+            picture::draw(&mut ui, &shown.view(), 120, 40);
+        }
+    }
+}
+
 #[test]
 fn every_panel_of_every_box_draws_at_every_size() {
     for (name, shown) in boxes::all() {

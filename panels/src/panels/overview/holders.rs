@@ -72,7 +72,7 @@ pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Holder<'a>> {
         let row = Holder::Sum {
             sum: Sum::Reserved,
             gpus: "all".into(),
-            bytes: Some(reserved.iter().sum()),
+            bytes: Some(reserved.into_iter().fold(0, u64::saturating_add)),
         };
         rows.push(row);
     }
@@ -91,7 +91,8 @@ fn nobody(view: &View) -> Option<(String, Option<u64>)> {
         .collect();
     if !known.is_empty() {
         let numbers: Vec<u32> = known.iter().map(|(index, _)| *index).collect();
-        return Some((words::ranges(&numbers), Some(known.iter().map(|(_, bytes)| bytes).sum())));
+        let bytes = known.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
+        return Some((words::ranges(&numbers), Some(bytes)));
     }
     let unknown: Vec<u32> = ledgers(view)
         .filter(|ledger| {
