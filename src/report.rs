@@ -6,7 +6,7 @@ use std::io::Write as _;
 use probes::finding::Severity;
 use probes::ledger::ledgers;
 use probes::proc::Process;
-use probes::reading::{Absence, Reading};
+use probes::reading::Reading;
 use probes::snapshot::{Gpu, Health, Snapshot};
 use probes::units;
 
@@ -179,7 +179,7 @@ fn holders(snapshot: &Snapshot) -> Vec<String> {
 
 /// The command; a number that our `/proc` does not know is said in words.
 fn command(process: &Process) -> String {
-    if process.exists.absence() == Some(&Absence::Gone) {
+    if process.is_gone() {
         return "(not in this /proc: ended, or another PID namespace)".into();
     }
     cell(&process.command, |command| printable(command))

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use probes::finding::{Finding, Severity, Subject};
 use probes::proc::Process;
-use probes::reading::{Absence, Reading};
+use probes::reading::Reading;
 use probes::snapshot::{Gpu, Health, Snapshot, Stamp};
 use probes::units;
 
@@ -37,15 +37,10 @@ pub(crate) fn gpu_key(gpu: &Gpu) -> String {
     gpu.uuid.value().cloned().unwrap_or_else(|| gpu.label())
 }
 
-/// Whether the driver's list has a process that `/proc` does not.
-pub(crate) fn is_gone(process: &Process) -> bool {
-    matches!(process.exists, Reading::Absent(Absence::Gone))
-}
-
 /// Who a process is: what it serves as, on which ports, which model; else its command. A worker
 /// says neither port nor model; the server above it does.
 pub(crate) fn who(snapshot: &Snapshot, process: &Process) -> String {
-    if is_gone(process) && process.command.value().is_none() {
+    if process.is_gone() && process.command.value().is_none() {
         return "no such process here".into();
     }
     let mut out = process.engine.text().to_string();
@@ -114,7 +109,7 @@ pub(crate) fn short_command(process: &Process) -> String {
 
 /// The state in words; with its age where being in it for long is bad.
 pub(crate) fn state(process: &Process, now_ms: u64) -> String {
-    if is_gone(process) {
+    if process.is_gone() {
         return "not here".into();
     }
     let Some(letter) = process.state.value() else { return "?".into() };
@@ -294,6 +289,8 @@ pub(crate) fn gpu_names(snapshot: &Snapshot) -> String {
 
 #[cfg(test)]
 mod tests {
+    use probes::reading::Absence;
+
     use super::*;
 
     #[test]
@@ -320,7 +317,8 @@ mod tests {
         let snapshot = Snapshot { processes: vec![process], ..Snapshot::default() };
         assert_eq!(who(&snapshot, &snapshot.processes[0]), "vLLM API server :8000 Qwen3-32B");
         assert_eq!(who(&snapshot, &worker), "vLLM worker :8000 Qwen3-32B");
-        let gone = Process { exists: Reading::Absent(Absence::Gone), ..Process::default() };
+        let why = Absence::NotHere { what: "ended, or elsewhere".into() };
+        let gone = Process { exists: Reading::Absent(why), ..Process::default() };
         assert_eq!(who(&snapshot, &gone), "no such process here");
     }
 }

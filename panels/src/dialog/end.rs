@@ -52,7 +52,7 @@ fn refusal(view: &View, key: ProcessKey) -> Option<&'static str> {
     let Some(process) = key.find(view.snapshot) else {
         return Some("this process has ended, or its pid is another's now");
     };
-    if words::is_gone(process) {
+    if process.is_gone() {
         return Some(
             "the driver lists this pid and no such process is here: it lives in another PID \
              namespace or has ended; a signal from here would hit nothing or a stranger",

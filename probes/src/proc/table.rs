@@ -388,17 +388,20 @@ impl ProcessTable {
     ) {
         let mut before = std::mem::take(&mut self.gone);
         for (pid, gpus) in absent {
-            let known = before.remove(&pid).or_else(|| gone_now.remove(&pid));
-            let process = known.unwrap_or_else(|| {
-                let tracked = Tracked::unknown(pid);
-                tracked.into_gone(Absence::Gone, now_ms)
+            let process = before.remove(&pid).unwrap_or_else(|| {
+                let ended = gone_now.remove(&pid);
+                let ended =
+                    ended.unwrap_or_else(|| Tracked::unknown(pid).into_gone(Absence::Gone, now_ms));
+                // Only one that was never seen here can live elsewhere.
+                if ended.start_ticks.value().is_some() {
+                    return ended;
+                }
+                let why = match ended.exists.absence() {
+                    Some(why) if why != &Absence::Gone => why.clone(),
+                    _ => sources.view.unseen(),
+                };
+                never_seen(ended, &why)
             });
-            // Only one that was never seen here can live elsewhere.
-            let process = match sources.view.unseen() {
-                _ if process.start_ticks.value().is_some() => process,
-                Some(what) => never_seen(process, &Absence::Failed { what: what.into() }),
-                None => never_seen(process, &Absence::Gone),
-            };
             let read = Stamp { at_ms: now_ms, took_us: 0 };
             self.gone.insert(pid, Process { read, gpus, ..process });
         }

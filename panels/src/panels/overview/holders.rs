@@ -202,10 +202,9 @@ fn owner(process: &Process) -> String {
 pub(super) fn reason(process: &Process) -> Option<String> {
     let untold = process.gpus.iter().find_map(|part| part.gpu_bytes.absence());
     let mut parts: Vec<String> = untold.iter().map(|why| format!("HELD: {why}")).collect();
-    if words::is_gone(process) {
-        parts.push(
-            "the driver lists it; here it has ended or lives in another PID namespace".into(),
-        );
+    if process.is_gone() {
+        let why = process.exists.absence().map(ToString::to_string).unwrap_or_default();
+        parts.push(format!("the driver lists it; {why}"));
     } else if let Some(why) = process.state.absence().filter(|why| **why != Absence::NotRead) {
         parts.push(format!("STATE: {why}"));
     }

@@ -81,7 +81,12 @@ fn a_pid_that_nobody_knows_stays_as_a_row() {
     let mut table = ProcessTable::new(fake.machine());
     let rows = table.tick(1_000, &[gpu(0, &[(4711, 7)])]);
     assert_eq!(rows[0].pid, 4711);
-    assert_eq!(rows[0].exists, Reading::Absent(Absence::Gone));
+    assert!(rows[0].is_gone());
+    for why in [rows[0].exists.absence(), rows[0].user.absence(), rows[0].libraries.absence()] {
+        let why = why.unwrap();
+        assert!(matches!(why, Absence::NotHere { .. }), "never seen is not ended: {why}");
+        assert!(why.to_string().contains("ended, or in another PID namespace"), "{why}");
+    }
     assert_eq!(rows[0].gpu_bytes(), 7);
     assert!(table.tick(2_000, &[gpu(0, &[])]).is_empty());
 }
@@ -92,6 +97,7 @@ fn where_processes_are_hidden_a_strange_pid_may_be_one_of_them() {
     fake.remove("proc/1");
     fake.remove("proc/2");
     let rows = ProcessTable::new(fake.machine()).tick(1_000, &[gpu(0, &[(4711, 7)])]);
+    assert!(rows[0].is_gone());
     let why = rows[0].exists.absence().unwrap().to_string();
     assert!(why.contains("hides other users' processes"), "{why}");
 }
