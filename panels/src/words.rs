@@ -86,13 +86,23 @@ fn ports(process: &Process) -> String {
 
 /// The model that a server's command names, without its owner or folder.
 fn model(command: &str) -> Option<&str> {
-    let mut words = command.split(' ');
-    while let Some(word) = words.next() {
-        let named = match word {
-            "serve" | "--model" | "--model-path" | "--model-id" | "-m" => words.next(),
+    let words: Vec<&str> = command.split(' ').collect();
+    // Of an interpreter `-m` names a module, unless a script or module stands before it.
+    let mut is_module = words[0].starts_with("python");
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied();
+        let named = match *word {
+            "-m" if is_module => None,
+            "serve" | "api_server" | "--model" | "--model-path" | "--model-id" | "-m" => next,
+            _ if word.rsplit('/').next() == Some("trtllm-serve") => next,
             _ => word.strip_prefix("--model=").or_else(|| word.strip_prefix("--model-path=")),
         };
-        if let Some(name) = named.filter(|name| !name.is_empty() && !name.starts_with('-')) {
+        is_module &= at == 0 || (word.starts_with('-') && *word != "-m");
+        // The word of a sub-command can stand between.
+        let is_name = |name: &&str| {
+            !name.is_empty() && !name.starts_with('-') && !["serve", "api_server"].contains(name)
+        };
+        if let Some(name) = named.filter(is_name) {
             return name.trim_end_matches('/').rsplit('/').next();
         }
     }
@@ -298,6 +308,24 @@ mod tests {
         assert_eq!(ranges(&[0, 1, 2, 3, 7]), "0-3,7");
         assert_eq!(ranges(&[0, 1]), "0,1");
         assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn the_model_is_read_from_the_ways_in_which_engines_are_started() {
+        for command in [
+            "python3 /usr/local/bin/vllm serve org/m --port 8000",
+            "python3 -u -m vllm.entrypoints.openai.api_server --model org/m",
+            "python3 -m sglang.launch_server --model-path org/m --tp 2",
+            "python3 /usr/local/bin/trtllm-serve org/m --tp_size 8",
+            "trtllm-serve serve /models/m/",
+            "lmdeploy serve api_server org/m",
+            "llama-server -m /models/m",
+        ] {
+            assert_eq!(model(command), Some("m"), "{command}");
+        }
+        assert_eq!(model("python3 -m mpi4py.futures.server"), None);
+        assert_eq!(model("python3 -m sglang.launch_server --config c.yaml"), None);
+        assert_eq!(model(""), None);
     }
 
     #[test]

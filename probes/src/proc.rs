@@ -10,6 +10,7 @@ mod cmdline;
 mod container_name;
 mod engine;
 mod fds;
+mod front_ends;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
 mod maps;
@@ -107,7 +108,8 @@ pub struct Process {
     pub device_maps: Reading<Vec<DeviceCount>>,
     /// Mapped NVIDIA libraries.
     pub libraries: Reading<Vec<Library>>,
-    /// What it does on each GPU.
+    /// What it does on each GPU; empty for a server whose workers are on them, and for a holder of
+    /// nodes that belong to no GPU.
     pub gpus: Vec<GpuUse>,
 }
 

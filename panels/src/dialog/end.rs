@@ -138,7 +138,14 @@ fn subject(view: &View, process: &Process, lines: &mut Lines) {
             .iter()
             .map(|child| format!("{} {}", child.pid, words::short_command(child)))
             .collect();
-        format!("{} that use a GPU, not signalled: {}", children.len(), names.join("; "))
+        let count = children.len();
+        let on_gpu = children.iter().filter(|child| !child.gpus.is_empty()).count();
+        let which = if on_gpu == count {
+            format!("{count} that use a GPU")
+        } else {
+            format!("{count}, {on_gpu} of them on a GPU")
+        };
+        format!("{which}, not signalled: {}", names.join("; "))
     };
     lines.pair("children", &words);
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::fds::{DescriptorReader, numbers_in};
+use super::fds::{DescriptorReader, MOST_DESCRIPTORS, numbers_in};
 use super::stat::parse_stat;
 use super::task::ProcRoot;
 
@@ -272,7 +272,7 @@ impl Sweep {
             && stat.threads > 1
             && root
                 .task(pid)
-                .and_then(|task| descriptors.read(&task, true))
+                .and_then(|task| descriptors.read(&task, true, MOST_DESCRIPTORS))
                 .is_ok_and(|found| !found.devices.is_empty())
     }
 }

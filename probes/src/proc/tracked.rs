@@ -10,7 +10,7 @@ use super::ancestors::Family;
 use super::blocking::Command;
 use super::cgroup::{container_label, read_cgroup};
 use super::container_name::ContainerNames;
-use super::fds::DescriptorReader;
+use super::fds::{DescriptorReader, MOST_DESCRIPTORS};
 use super::maps::Mappings;
 use super::namespace::View;
 use super::sockets::Listeners;
@@ -22,6 +22,9 @@ use super::{DeviceCount, Process};
 
 /// How old descriptors get while their number stays the same.
 const DESCRIPTORS_MS: u64 = 60_000;
+
+/// Of a front-end the listening sockets are wanted, which are open before its thousands of connections.
+const FRONT_END_DESCRIPTORS: usize = 512;
 
 /// What all processes are read with.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub(crate) struct Tracked {
     pub(crate) listed: bool,
     /// The driver lists its number and means another process; not to be shown.
     pub(crate) foreign: bool,
+    /// It stands above a holder and looks like an engine.
+    pub(crate) front_end: bool,
     /// Inodes of its sockets, and the network namespace in which to look them up.
     pub(crate) sockets: Vec<u64>,
     pub(crate) network: Option<String>,
@@ -75,8 +80,8 @@ impl Tracked {
         Self { start_ticks: stat.start_ticks, ..Self::unknown(pid) }
     }
 
-    /// The part of every tick.
-    pub(crate) fn apply_stat(&mut self, stat: Stat, sources: &mut Sources, now_ms: u64) {
+    /// The part of every tick; true if another chain stands above it than before.
+    pub(crate) fn apply_stat(&mut self, stat: Stat, sources: &mut Sources, now_ms: u64) -> bool {
         let process = &mut self.process;
         process.exists = true.into();
         process.parent = stat.parent.into();
@@ -111,16 +116,20 @@ impl Tracked {
             'Z' | 'X' => Reading::UNSUPPORTED,
             _ => stat.rss_pages.saturating_mul(sources.page_bytes).into(),
         };
+        let mut moved = false;
         if self.parent_seen != Some(stat.parent) {
             self.parent_seen = Some(stat.parent);
-            process.ancestors =
+            let chain =
                 sources.family.read_ancestors(&sources.root, stat.parent, &mut sources.buffer);
+            moved = chain != process.ancestors;
+            process.ancestors = chain;
         }
         if stat.state == 'D'
             && let Ok(task) = sources.root.task(process.pid)
         {
             process.wchan = read_wchan(&task, &mut sources.buffer);
         }
+        moved
     }
 
     /// The parts that change seldom and are dearer.
@@ -186,7 +195,12 @@ impl Tracked {
         }
         self.descriptors_seen = (count, now_ms);
         let zombie = process.state.text() == "Z";
-        match sources.descriptors.read(task, zombie) {
+        let most = match self.front_end && !self.listed && !self.holds_device() {
+            true => FRONT_END_DESCRIPTORS,
+            false => MOST_DESCRIPTORS,
+        };
+        let process = &mut self.process;
+        match sources.descriptors.read(task, zombie, most) {
             Ok(found) => {
                 self.sockets = found.sockets;
                 self.network =
