@@ -31,8 +31,10 @@ const FIRST_STEP: Duration = Duration::from_millis(20);
 
 const LEAST_STEP: Duration = Duration::from_micros(100);
 
-/// Listing may take a part of this of the time.
+/// Listing may take a part of this of the time, and is not worth more than one in three ticks: the
+/// driver itself tells of whoever computes, and who is new is looked at again later anyway.
 const LIST_PART: u64 = 400;
+const LIST_AGAIN_MS: u64 = 2_900;
 
 /// When a new process is looked at again.
 const AGAIN_MS: [u64; 2] = [5_000, 20_000];
@@ -186,7 +188,7 @@ impl Sweep {
     fn notice_new(&mut self, root: &ProcRoot, now_ms: u64) {
         let Some(listed_at) = self.listed_at_ms else { return };
         let pause = u64::try_from(self.list_took.as_millis()).unwrap_or(u64::MAX);
-        if now_ms.saturating_sub(listed_at) < pause.saturating_mul(LIST_PART).max(900) {
+        if now_ms.saturating_sub(listed_at) < pause.saturating_mul(LIST_PART).max(LIST_AGAIN_MS) {
             return;
         }
         let last_pid = root.read("loadavg", 256, &mut self.buffer).ok();

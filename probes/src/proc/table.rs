@@ -9,6 +9,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
 use crate::machine::Machine;
@@ -125,7 +126,7 @@ impl ProcessTable {
             Ok(sources) => sources,
             Err(why) => return without_procfs(&uses, &why, now_ms),
         };
-        sources.family.forget();
+        sources.family.refresh(now_ms);
         self.read_boot_time(&mut sources, now_ms);
         self.apply_answers(&mut sources, now_ms);
 
@@ -287,23 +288,29 @@ impl ProcessTable {
                 return Err((why, Box::new(known)));
             }
         };
-        let known = self.tracked.remove(&pid).filter(|known| known.start_ticks == stat.start_ticks);
-        let is_new = known.is_none();
-        let mut tracked = known.unwrap_or_else(|| Tracked::new(pid, &stat));
+        let count = self.tracked.len();
+        // Changed where it stands: it is large to move, at every tick.
+        let (tracked, is_new) = match self.tracked.entry(pid) {
+            Entry::Occupied(known) if known.get().start_ticks == stat.start_ticks => {
+                (known.into_mut(), false)
+            }
+            other => (other.insert_entry(Tracked::new(pid, &stat)).into_mut(), true),
+        };
         self.family_changed |= tracked.apply_stat(stat, sources, now_ms);
         if is_new {
             if let Err(why) = tracked.read_slow(sources, now_ms) {
+                let tracked = std::mem::take(tracked);
+                self.tracked.remove(&pid);
                 return Err((why, Box::new(tracked)));
             }
             // Of plain files an old one would stay readable. Descriptors of our own are not endless.
-            if self.machine.is_live() && self.tracked.len() < MOST_OPEN {
+            if self.machine.is_live() && count < MOST_OPEN {
                 tracked.stat_file = sources.root.open_stat(pid);
             }
             // Spread over the pids, so that those who started together do not come together.
             tracked.slow_due_ms = now_ms + SLOW_MS / 2 + u64::from(pid % 50) * SLOW_MS / 50;
         }
         tracked.process.read = stamp(now_ms, begin);
-        self.tracked.insert(pid, tracked);
         Ok(())
     }
 

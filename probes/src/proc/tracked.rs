@@ -20,8 +20,12 @@ use super::task::{ProcRoot, Task, clean};
 use super::users::Users;
 use super::{DeviceCount, Process};
 
-/// How old descriptors get while their number stays the same.
-const DESCRIPTORS_MS: u64 = 60_000;
+/// How old descriptors get while their number stays the same. A call for each of some hundreds is the
+/// dearest that is read of a process again and again, and an engine at work has them all.
+const DESCRIPTORS_MS: u64 = 300_000;
+
+/// Whoever starts a process moves it to its control group within moments; later that is rare.
+const CGROUP_MS: [u64; 2] = [5_000, 60_000];
 
 /// Of a front-end the listening sockets are wanted, which are open before its thousands of connections.
 const FRONT_END_DESCRIPTORS: usize = 512;
@@ -50,6 +54,7 @@ pub(crate) struct Tracked {
     pub(crate) slow_due_ms: u64,
     pub(crate) command_due_ms: u64,
     pub(crate) maps_due_ms: u64,
+    cgroup_due_ms: u64,
     pub(crate) command_hash: Option<u64>,
     /// Its PID namespace, read only where the driver's numbers may need translating.
     pub(crate) namespace: Option<String>,
@@ -160,17 +165,10 @@ impl Tracked {
         process.swap_bytes = status.swap_bytes;
         process.namespace_pids = status.namespace_pids;
 
-        let relative = sources.view.relative_cgroups;
-        let cgroup = read_cgroup(&task, relative, &mut sources.buffer);
-        process.container_name = cgroup.container.as_ref().and_then(|(runtime, id)| {
-            sources.container_names.name(&sources.machine, runtime, id, now_ms)
-        });
-        process.container = cgroup.container.map(|(runtime, id)| container_label(&runtime, &id));
-        process.cgroup = cgroup.path;
-        process.pod = cgroup.pod;
-        process.unit = cgroup.unit;
-        process.slurm_job = cgroup.slurm_job;
-
+        if self.cgroup_due_ms <= now_ms {
+            self.cgroup_due_ms = now_ms + CGROUP_MS[usize::from(self.cgroup_due_ms > 0)];
+            read_place(process, &task, sources, now_ms);
+        }
         if process.state.text() != "D" {
             process.wchan = read_wchan(&task, &mut sources.buffer);
         }
@@ -184,7 +182,7 @@ impl Tracked {
     }
 
     /// A call a descriptor is the dearest part; where their number is free to ask and is the same as
-    /// before, they are taken for the same for a minute.
+    /// before, they are taken for the same for some minutes.
     fn read_descriptors(&mut self, task: &Task, sources: &mut Sources, now_ms: u64) {
         let process = &mut self.process;
         // In a folder of plain files that size means something else.
@@ -306,6 +304,20 @@ impl Tracked {
             ..self.process
         }
     }
+}
+
+/// Control group, and what it says of where the process belongs.
+fn read_place(process: &mut Process, task: &Task, sources: &mut Sources, now_ms: u64) {
+    let relative = sources.view.relative_cgroups;
+    let cgroup = read_cgroup(task, relative, &mut sources.buffer);
+    process.container_name = cgroup.container.as_ref().and_then(|(runtime, id)| {
+        sources.container_names.name(&sources.machine, runtime, id, now_ms)
+    });
+    process.container = cgroup.container.map(|(runtime, id)| container_label(&runtime, &id));
+    process.cgroup = cgroup.path;
+    process.pod = cgroup.pod;
+    process.unit = cgroup.unit;
+    process.slurm_job = cgroup.slurm_job;
 }
 
 /// One that was never here: whatever is not known of it, is not for this one reason.

@@ -439,6 +439,28 @@ fn a_child_without_a_title_is_named_by_its_parent() {
     }
 }
 
+#[test]
+fn a_process_that_is_moved_shows_its_new_unit_and_new_descriptors() {
+    let fake = FakeBox::new();
+    fake.process(&Fake::default());
+    let mut table = ProcessTable::new(fake.machine());
+    let mut now = 1_000;
+    let gpus = [gpu(0, &[(100, 7)])];
+    settle(&mut table, &mut now, &gpus);
+    for unit in ["early", "later"] {
+        let path = format!("0::/system.slice/{unit}.service\n");
+        fake.put("proc/100/cgroup", path.as_bytes());
+        fake.link(100, &format!("fd/{}", unit.len()), "/dev/nvidia0");
+        // Soon after the start within one slow round, later within a minute and one.
+        let limit = now + if unit == "early" { 20_000 } else { 80_000 };
+        while table.tick(now, &gpus)[0].unit.text() != format!("{unit}.service") {
+            now += 1000;
+            assert!(now < limit, "{unit}");
+        }
+        assert_eq!(table.tick(now, &gpus)[0].device_files.value().map(Vec::len), Some(1));
+    }
+}
+
 /// A shim, an init, a server that listens, its core and a worker that has a GPU, each below the one before.
 fn served() -> FakeBox {
     let fake = FakeBox::new();
