@@ -103,6 +103,8 @@ impl Tracked {
         }
         let mut letter = [0; 4];
         let letter = stat.state.encode_utf8(&mut letter);
+        // Where one waits is read at each tick while it hangs, and once more when it no longer does.
+        let hangs = stat.state == 'D' || process.state.text() == "D";
         if process.state.text() != letter {
             process.state = letter.to_string().into();
             process.state_since_ms = now_ms.into();
@@ -129,9 +131,7 @@ impl Tracked {
             moved = chain != process.ancestors;
             process.ancestors = chain;
         }
-        if stat.state == 'D'
-            && let Ok(task) = sources.root.task(process.pid)
-        {
+        if hangs && let Ok(task) = sources.root.task(process.pid) {
             process.wchan = read_wchan(&task, &mut sources.buffer);
         }
         moved
