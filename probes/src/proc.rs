@@ -15,6 +15,7 @@ mod front_ends;
 pub(crate) mod fuzzing;
 mod maps;
 mod namespace;
+mod not_here;
 pub mod redact;
 mod sockets;
 mod stat;

@@ -119,13 +119,11 @@ impl Panel for Processes {
     }
 
     fn subject(&self, view: &View, _focus: &Focus) -> String {
-        match self.opened {
-            Some(key) => format!("process {}", key.pid),
-            None => {
-                let on_gpu = view.snapshot.processes.iter().filter(|p| !p.gpus.is_empty());
-                format!("processes · {} with a GPU", on_gpu.count())
-            }
+        if let Some(key) = self.opened {
+            return format!("process {}", key.pid);
         }
+        let on_gpu = view.snapshot.processes.iter().filter(|process| !process.gpus.is_empty());
+        format!("processes · {} with a GPU", on_gpu.count())
     }
 
     fn enter(&mut self, focus: &Focus) {

@@ -22,12 +22,13 @@ use super::container_name::ContainerNames;
 use super::fds::DescriptorReader;
 use super::front_ends::FrontEnds;
 use super::namespace::read_view;
+use super::not_here::{NotHere, without_procfs};
 use super::sockets::Listeners;
 use super::stat::{parse_boot_time, parse_stat};
 pub use super::sweep::Coverage;
 use super::sweep::Sweep;
 use super::task::{ProcRoot, reread};
-use super::tracked::{Sources, Tracked, never_seen};
+use super::tracked::{Sources, Tracked};
 use super::users::Users;
 use super::uses::{join_uses, open_uses, stale_uses};
 use super::{GpuUse, Process};
@@ -70,8 +71,7 @@ pub struct ProcessTable {
     sources: Option<Sources>,
     boot_read_ms: u64,
     tracked: BTreeMap<u32, Tracked>,
-    /// Listed by the driver and not here, by the driver's number.
-    gone: BTreeMap<u32, Process>,
+    gone: NotHere,
     front_ends: FrontEnds,
     /// Another chain stands above a holder, or there are other holders.
     family_changed: bool,
@@ -90,7 +90,7 @@ impl ProcessTable {
             sources: None,
             boot_read_ms: 0,
             tracked: BTreeMap::new(),
-            gone: BTreeMap::new(),
+            gone: NotHere::default(),
             front_ends: FrontEnds::default(),
             family_changed: false,
             patience: PATIENCE,
@@ -152,10 +152,10 @@ impl ProcessTable {
                 rows.entry(pid).or_default().extend(stale);
             }
         }
-        for (&pid, process) in &self.gone {
+        for process in self.gone.rows() {
             let stale = stale_uses(&process.gpus, gpus);
             if !stale.is_empty() {
-                absent.entry(pid).or_default().extend(stale);
+                absent.entry(process.pid).or_default().extend(stale);
             }
         }
 
@@ -206,7 +206,7 @@ impl ProcessTable {
             tracked.listed || tracked.foreign || tracked.front_end || tracked.holds_device()
         });
         self.family_changed |= self.tracked.len() != before;
-        self.keep_absent(absent, gone_now, &sources, now_ms);
+        self.gone.keep(absent, gone_now, &sources.view, now_ms);
         self.sources = Some(sources);
         self.collect()
     }
@@ -437,42 +437,13 @@ impl ProcessTable {
         }
     }
 
-    /// Rows for processes that the driver lists and that are not here.
-    fn keep_absent(
-        &mut self,
-        absent: BTreeMap<u32, Vec<GpuUse>>,
-        mut gone_now: BTreeMap<u32, Process>,
-        sources: &Sources,
-        now_ms: u64,
-    ) {
-        let mut before = std::mem::take(&mut self.gone);
-        for (pid, gpus) in absent {
-            let process = before.remove(&pid).unwrap_or_else(|| {
-                let ended = gone_now.remove(&pid);
-                let ended =
-                    ended.unwrap_or_else(|| Tracked::unknown(pid).into_gone(Absence::Gone, now_ms));
-                // Only one that was never seen here can live elsewhere.
-                if ended.start_ticks.value().is_some() {
-                    return ended;
-                }
-                let why = match ended.exists.absence() {
-                    Some(why) if why != &Absence::Gone => why.clone(),
-                    _ => sources.view.unseen(),
-                };
-                never_seen(ended, &why)
-            });
-            let read = Stamp { at_ms: now_ms, took_us: 0 };
-            self.gone.insert(pid, Process { read, gpus, ..process });
-        }
-    }
-
     fn collect(&self) -> Vec<Process> {
         let here = self
             .tracked
             .values()
             .filter(|tracked| !tracked.foreign || tracked.front_end || tracked.holds_device());
         let here = here.map(|tracked| &tracked.process);
-        let mut all: Vec<&Process> = here.chain(self.gone.values()).collect();
+        let mut all: Vec<&Process> = here.chain(self.gone.rows()).collect();
         all.sort_by_cached_key(|process| {
             (Reverse(process.gpu_bytes()), process.gpus.is_empty(), process.pid)
         });
@@ -483,18 +454,6 @@ impl ProcessTable {
 fn stamp(now_ms: u64, begin: Instant) -> Stamp {
     let took_us = u32::try_from(begin.elapsed().as_micros()).unwrap_or(u32::MAX);
     Stamp { at_ms: now_ms, took_us }
-}
-
-/// The driver's lists are all there is.
-fn without_procfs(uses: &BTreeMap<u32, Vec<GpuUse>>, why: &Absence, now_ms: u64) -> Vec<Process> {
-    let row = |(&pid, gpus): (&u32, &Vec<GpuUse>)| Process {
-        pid,
-        read: Stamp { at_ms: now_ms, took_us: 0 },
-        exists: Reading::Absent(why.clone()),
-        gpus: gpus.clone(),
-        ..Process::default()
-    };
-    uses.iter().map(row).collect()
 }
 
 #[cfg(test)]

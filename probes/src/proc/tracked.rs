@@ -103,6 +103,8 @@ impl Tracked {
         }
         let mut letter = [0; 4];
         let letter = stat.state.encode_utf8(&mut letter);
+        // Where one waits is read at each tick while it hangs, and once more when it no longer does.
+        let hangs = stat.state == 'D' || process.state.text() == "D";
         if process.state.text() != letter {
             process.state = letter.to_string().into();
             process.state_since_ms = now_ms.into();
@@ -129,9 +131,7 @@ impl Tracked {
             moved = chain != process.ancestors;
             process.ancestors = chain;
         }
-        if stat.state == 'D'
-            && let Ok(task) = sources.root.task(process.pid)
-        {
+        if hangs && let Ok(task) = sources.root.task(process.pid) {
             process.wchan = read_wchan(&task, &mut sources.buffer);
         }
         moved
@@ -193,10 +193,8 @@ impl Tracked {
         }
         self.descriptors_seen = (count, now_ms);
         let zombie = process.state.text() == "Z";
-        let most = match self.front_end && !self.listed && !self.holds_device() {
-            true => FRONT_END_DESCRIPTORS,
-            false => MOST_DESCRIPTORS,
-        };
+        let front_end_only = self.front_end && !self.listed && !self.holds_device();
+        let most = if front_end_only { FRONT_END_DESCRIPTORS } else { MOST_DESCRIPTORS };
         let process = &mut self.process;
         match sources.descriptors.read(task, zombie, most) {
             Ok(found) => {
@@ -318,24 +316,6 @@ fn read_place(process: &mut Process, task: &Task, sources: &mut Sources, now_ms:
     process.pod = cgroup.pod;
     process.unit = cgroup.unit;
     process.slurm_job = cgroup.slurm_job;
-}
-
-/// One that was never here: whatever is not known of it, is not for this one reason.
-pub(crate) fn never_seen(mut process: Process, why: &Absence) -> Process {
-    macro_rules! all_for_that_reason {
-        ($($field:ident)*) => {$(
-            if process.$field.value().is_none() {
-                process.$field = Reading::Absent(why.clone());
-            }
-        )*};
-    }
-    all_for_that_reason!(
-        exists parent user uid comm command secret_exposed state wchan start_ticks started_at_ms
-        cpu_seconds_total cpu_ratio rss_bytes pinned_bytes locked_bytes swap_bytes threads
-        namespace_pids cgroup container container_name pod unit slurm_job engine listening_ports
-        device_files device_maps libraries
-    );
-    process
 }
 
 /// The kernel writes `0` for a process that runs and for one that we may not look at.

@@ -284,6 +284,14 @@ fn shares_states_and_parents_follow_the_ticks() {
     assert_eq!((rows[0].state.text(), rows[0].state_since_ms.get()), ("D", Some(11_000)));
     assert_eq!(rows[0].wchan.text(), "rpcRmApiControl_GSP");
     assert_eq!(rows[0].ancestors.len(), 1);
+    // While it hangs, where is read at each tick, and once more after that.
+    fake.put("proc/100/wchan", b"os_acquire_rwlock_write");
+    assert_eq!(table.tick(11_200, &gpus)[0].wchan.text(), "os_acquire_rwlock_write");
+    fake.process(&Fake { parent: 1, state: 'S', cpu_ticks: 250, ..Fake::default() });
+    fake.put("proc/100/wchan", b"futex_do_wait");
+    assert_eq!(table.tick(11_400, &gpus)[0].wchan.text(), "futex_do_wait");
+    fake.put("proc/100/wchan", b"do_epoll_wait");
+    assert_eq!(table.tick(11_600, &gpus)[0].wchan.text(), "futex_do_wait");
     // The clock was set back: no share, and no panic.
     let rows = table.tick(5_000, &gpus);
     assert_eq!(rows[0].cpu_ratio, Reading::Absent(Absence::NoData));
