@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use probes::finding::{Finding, Severity, Subject};
 use probes::proc::Process;
-use probes::reading::{Absence, Reading};
+use probes::reading::Reading;
 use probes::snapshot::{Gpu, Health, Snapshot, Stamp};
 use probes::units;
 
@@ -38,14 +38,11 @@ pub(crate) fn gpu_key(gpu: &Gpu) -> String {
     gpu.uuid.value().cloned().unwrap_or_else(|| gpu.label())
 }
 
-/// Whether the driver's list has a process that `/proc` does not.
-pub(crate) fn is_gone(process: &Process) -> bool {
-    matches!(process.exists, Reading::Absent(Absence::Gone))
+/// What it means that the driver lists a process which is not here.
+pub(crate) fn not_here(process: &Process) -> String {
+    let why = process.exists.absence().map(ToString::to_string).unwrap_or_default();
+    format!("the driver lists it; {why}")
 }
-
-/// What that means for the process.
-pub(crate) const NOT_HERE: &str =
-    "the driver lists it; here it has ended or lives in another PID namespace";
 
 /// Whether nothing is known of a process but what the driver says: it has ended, or lives where this
 /// `/proc` does not reach.
@@ -56,7 +53,7 @@ pub(crate) fn is_unseen(process: &Process) -> bool {
 /// Who a process is: what it serves as, on which ports, which model; else its command. A worker
 /// says neither port nor model; the server above it does.
 pub(crate) fn who(snapshot: &Snapshot, process: &Process) -> String {
-    if is_gone(process) && process.command.value().is_none() {
+    if process.is_gone() && process.command.value().is_none() {
         return "no such process here".into();
     }
     if is_unseen(process) {
@@ -105,13 +102,23 @@ fn ports(process: &Process) -> String {
 
 /// The model that a server's command names, without its owner or folder.
 fn model(command: &str) -> Option<&str> {
-    let mut words = command.split(' ');
-    while let Some(word) = words.next() {
-        let named = match word {
-            "serve" | "--model" | "--model-path" | "--model-id" | "-m" => words.next(),
+    let words: Vec<&str> = command.split(' ').collect();
+    // Of an interpreter `-m` names a module, unless a script or module stands before it.
+    let mut is_module = words[0].starts_with("python");
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied();
+        let named = match *word {
+            "-m" if is_module => None,
+            "serve" | "api_server" | "--model" | "--model-path" | "--model-id" | "-m" => next,
+            _ if word.rsplit('/').next() == Some("trtllm-serve") => next,
             _ => word.strip_prefix("--model=").or_else(|| word.strip_prefix("--model-path=")),
         };
-        if let Some(name) = named.filter(|name| !name.is_empty() && !name.starts_with('-')) {
+        is_module &= at == 0 || (word.starts_with('-') && *word != "-m");
+        // The word of a sub-command can stand between.
+        let is_name = |name: &&str| {
+            !name.is_empty() && !name.starts_with('-') && !["serve", "api_server"].contains(name)
+        };
+        if let Some(name) = named.filter(is_name) {
             return name.trim_end_matches('/').rsplit('/').next();
         }
     }
@@ -162,7 +169,7 @@ pub(crate) fn owner(process: &Process, columns: u16) -> String {
 
 /// The state in words; with its age where being in it for long is bad.
 pub(crate) fn state(process: &Process, now_ms: u64) -> String {
-    if is_gone(process) {
+    if process.is_gone() {
         return "not here".into();
     }
     let Some(letter) = process.state.value() else { return "?".into() };
@@ -367,6 +374,8 @@ pub(crate) fn gpu_names(snapshot: &Snapshot) -> String {
 
 #[cfg(test)]
 mod tests {
+    use probes::reading::Absence;
+
     use super::*;
 
     #[test]
@@ -394,6 +403,24 @@ mod tests {
     }
 
     #[test]
+    fn the_model_is_read_from_the_ways_in_which_engines_are_started() {
+        for command in [
+            "python3 /usr/local/bin/vllm serve org/m --port 8000",
+            "python3 -u -m vllm.entrypoints.openai.api_server --model org/m",
+            "python3 -m sglang.launch_server --model-path org/m --tp 2",
+            "python3 /usr/local/bin/trtllm-serve org/m --tp_size 8",
+            "trtllm-serve serve /models/m/",
+            "lmdeploy serve api_server org/m",
+            "llama-server -m /models/m",
+        ] {
+            assert_eq!(model(command), Some("m"), "{command}");
+        }
+        assert_eq!(model("python3 -m mpi4py.futures.server"), None);
+        assert_eq!(model("python3 -m sglang.launch_server --config c.yaml"), None);
+        assert_eq!(model(""), None);
+    }
+
+    #[test]
     fn a_process_is_called_by_what_it_serves_as() {
         let process = Process {
             engine: "vLLM API server".to_string().into(),
@@ -410,7 +437,8 @@ mod tests {
         let snapshot = Snapshot { processes: vec![process], ..Snapshot::default() };
         assert_eq!(who(&snapshot, &snapshot.processes[0]), "vLLM API server :8000 Qwen3-32B");
         assert_eq!(who(&snapshot, &worker), "vLLM worker :8000 Qwen3-32B");
-        let gone = Process { exists: Reading::Absent(Absence::Gone), ..Process::default() };
+        let why = Absence::NotHere { what: "ended, or elsewhere".into() };
+        let gone = Process { exists: Reading::Absent(why), ..Process::default() };
         assert_eq!(who(&snapshot, &gone), "no such process here");
     }
 }

@@ -10,10 +10,12 @@ mod cmdline;
 mod container_name;
 mod engine;
 mod fds;
+mod front_ends;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
 mod maps;
 mod namespace;
+mod not_here;
 pub mod redact;
 mod sockets;
 mod stat;
@@ -29,7 +31,7 @@ mod uses;
 
 use serde::{Deserialize, Serialize};
 
-use crate::reading::Reading;
+use crate::reading::{Absence, Reading};
 use crate::snapshot::Stamp;
 
 /// One process with what it has to do with the GPUs.
@@ -40,8 +42,9 @@ pub struct Process {
     pub pid: u32,
     /// When the fast part was read.
     pub read: Stamp,
-    /// Whether our `/proc` knows it. `Absent(Gone)`: the driver lists it and no such process is here,
-    /// because it has ended or because it lives in another PID namespace.
+    /// Whether our `/proc` knows it. `Absent(Gone)`: the driver lists it and it has ended.
+    /// `Absent(NotHere)`: the driver lists it and it was never seen here, because it had ended before
+    /// or because it lives in another PID namespace.
     pub exists: Reading<bool>,
     /// Parent's number.
     pub parent: Reading<u32>,
@@ -106,7 +109,8 @@ pub struct Process {
     pub device_maps: Reading<Vec<DeviceCount>>,
     /// Mapped NVIDIA libraries.
     pub libraries: Reading<Vec<Library>>,
-    /// What it does on each GPU.
+    /// What it does on each GPU; empty for a server whose workers are on them, and for a holder of
+    /// nodes that belong to no GPU.
     pub gpus: Vec<GpuUse>,
 }
 
@@ -165,6 +169,11 @@ pub struct GpuUse {
 }
 
 impl Process {
+    /// Whether the driver lists it and our `/proc` has no such process.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.exists.absence(), Some(Absence::Gone | Absence::NotHere { .. }))
+    }
+
     /// Memory on all GPUs, as far as the driver says.
     pub fn gpu_bytes(&self) -> u64 {
         self.gpus.iter().filter_map(|gpu| gpu.gpu_bytes.get()).fold(0, u64::saturating_add)

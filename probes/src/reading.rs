@@ -40,6 +40,11 @@ pub enum Absence {
     OutOfRange,
     /// The subject ended while it was read.
     Gone,
+    /// Nothing of that name was ever seen here.
+    NotHere {
+        /// Where it may be instead.
+        what: String,
+    },
     /// The source answered in a way that could not be understood, or with a code of its own.
     Failed {
         /// What was answered.
@@ -76,7 +81,7 @@ impl fmt::Display for Absence {
             Self::NoData => f.write_str("nothing measured"),
             Self::OutOfRange => f.write_str("out of range, dropped"),
             Self::Gone => f.write_str("ended while it was read"),
-            Self::Failed { what } => f.write_str(what),
+            Self::NotHere { what } | Self::Failed { what } => f.write_str(what),
         }
     }
 }
@@ -269,6 +274,7 @@ mod tests {
             u64::MAX.into(),
             Reading::UNSUPPORTED,
             Reading::Absent(Absence::Denied { need: "root".into() }),
+            Reading::Absent(Absence::NotHere { what: "elsewhere".into() }),
             Reading::default(),
         ];
         let json = serde_json::to_string(&readings).unwrap();

@@ -246,7 +246,7 @@ fn a_pid_that_is_not_here_is_said_in_words_and_keeps_its_memory() {
     assert_eq!(row["command"], Value::Null);
     assert!(row["absent"]["command"].is_string(), "{row}");
     let (_, text) = gpu_box.once();
-    assert!(text.contains("not in this /proc"), "{text}");
+    assert!(text.contains("no such process in this /proc"), "{text}");
 }
 
 /// Bytes without a pattern, the same at every run.

@@ -52,7 +52,7 @@ fn refusal(view: &View, key: ProcessKey) -> Option<&'static str> {
     let Some(process) = key.find(view.snapshot) else {
         return Some("this process has ended, or its pid is another's now");
     };
-    if words::is_gone(process) {
+    if process.is_gone() {
         return Some(
             "the driver lists this pid and no such process is here: it lives in another PID \
              namespace or has ended; a signal from here would hit nothing or a stranger",
@@ -142,7 +142,14 @@ fn subject(view: &View, process: &Process, lines: &mut Lines) {
             .iter()
             .map(|child| format!("{} {}", child.pid, words::short_command(child)))
             .collect();
-        format!("{} that use a GPU, not signalled: {}", children.len(), names.join("; "))
+        let count = children.len();
+        let on_gpu = children.iter().filter(|child| !child.gpus.is_empty()).count();
+        let which = if on_gpu == count {
+            format!("{count} that use a GPU")
+        } else {
+            format!("{count}, {on_gpu} of them on a GPU")
+        };
+        format!("{which}, not signalled: {}", names.join("; "))
     };
     lines.pair("children", &words);
 }

@@ -21,7 +21,7 @@ mod order;
 /// This panel in the list.
 pub(super) const ENTRY: Entry = Entry {
     name: "processes",
-    purpose: "Every process that uses a GPU or has its device open.",
+    purpose: "Every process that uses a GPU or has its device open, and the server above it.",
     answers: &[
         Command::EndProcess,
         Command::Filter,
@@ -119,10 +119,11 @@ impl Panel for Processes {
     }
 
     fn subject(&self, view: &View, _focus: &Focus) -> String {
-        match self.opened {
-            Some(key) => format!("process {}", key.pid),
-            None => format!("processes · {} with a GPU", view.snapshot.processes.len()),
+        if let Some(key) = self.opened {
+            return format!("process {}", key.pid);
         }
+        let on_gpu = view.snapshot.processes.iter().filter(|process| !process.gpus.is_empty());
+        format!("processes · {} with a GPU", on_gpu.count())
     }
 
     fn enter(&mut self, focus: &Focus) {
@@ -252,8 +253,8 @@ impl Panel for Processes {
         }
         let Some(order::RowKey::Process(key)) = self.list.selected() else { return None };
         let process = key.find(view.snapshot)?;
-        if words::is_gone(process) {
-            return Some(format!("pid {}: {}", key.pid, words::NOT_HERE));
+        if process.is_gone() {
+            return Some(format!("pid {}: {}", key.pid, words::not_here(process)));
         }
         let mut seen: Vec<(String, Vec<&str>)> = Vec::new();
         for column in COLUMNS {

@@ -55,9 +55,14 @@ impl DescriptorReader {
         }
     }
 
-    /// All descriptors of a process; of its threads where it is a zombie.
-    pub(crate) fn read(&mut self, task: &Task, zombie: bool) -> Result<Descriptors, Absence> {
-        let found = self.read_folder(&task.open_folder("fd")?).map_err(absence)?;
+    /// The `most` lowest descriptors of a process; of its threads where it is a zombie.
+    pub(crate) fn read(
+        &mut self,
+        task: &Task,
+        zombie: bool,
+        most: usize,
+    ) -> Result<Descriptors, Absence> {
+        let found = self.read_folder(&task.open_folder("fd")?, most).map_err(absence)?;
         if found.total > 0 || !zombie {
             return Ok(found);
         }
@@ -66,7 +71,7 @@ impl DescriptorReader {
         numbers_in(&folder, &mut self.list, |tid| threads.push(tid)).map_err(absence)?;
         for tid in threads {
             let Ok(folder) = task.open_folder(&format!("task/{tid}/fd")) else { continue };
-            match self.read_folder(&folder) {
+            match self.read_folder(&folder, most) {
                 Ok(found) if found.total > 0 => return Ok(found),
                 _ => {}
             }
@@ -98,8 +103,8 @@ impl DescriptorReader {
         Ok(any)
     }
 
-    /// All descriptors in an open folder.
-    pub(crate) fn read_folder(&mut self, folder: &OwnedFd) -> Result<Descriptors, Errno> {
+    /// The first descriptors in an open folder; the kernel lists the lowest first.
+    fn read_folder(&mut self, folder: &OwnedFd, most: usize) -> Result<Descriptors, Errno> {
         let mut found = Descriptors::default();
         let mut nodes: BTreeMap<String, u32> = BTreeMap::new();
         let Self { prefixes, list, target } = self;
@@ -111,7 +116,7 @@ impl DescriptorReader {
                 continue;
             }
             found.total += 1;
-            if found.total > MOST_DESCRIPTORS {
+            if found.total > most {
                 break;
             }
             // A descriptor that was closed meanwhile has no target any more.

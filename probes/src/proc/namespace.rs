@@ -6,6 +6,8 @@
 //! numbers. Where `hidepid` hides foreign processes, nothing can be said. The host's cgroup namespace
 //! has a fixed inode number.
 
+use crate::reading::Absence;
+
 use super::stat::parse_stat;
 use super::status::read_status;
 use super::task::ProcRoot;
@@ -57,16 +59,13 @@ impl View {
         self.host_pids == Some(false)
     }
 
-    /// Why a process that exists may not be seen here, where that can be.
-    pub(crate) fn unseen(&self) -> Option<&'static str> {
-        match self.host_pids {
-            Some(true) => None,
-            Some(false) => {
-                Some("our /proc shows one container only: it runs elsewhere, or has ended")
-            }
-            None => {
-                Some("our /proc hides other users' processes: it is one of those, or has ended")
-            }
-        }
+    /// Why a process that the driver lists was never seen here.
+    pub(crate) fn unseen(&self) -> Absence {
+        let what = match self.host_pids {
+            Some(true) => "no such process in this /proc: ended, or in another PID namespace",
+            Some(false) => "our /proc shows one container only: it runs elsewhere, or has ended",
+            None => "our /proc hides other users' processes: it is one of those, or has ended",
+        };
+        Absence::NotHere { what: what.into() }
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::fds::{DescriptorReader, numbers_in};
+use super::fds::{DescriptorReader, MOST_DESCRIPTORS, numbers_in};
 use super::stat::parse_stat;
 use super::task::ProcRoot;
 
@@ -31,8 +31,10 @@ const FIRST_STEP: Duration = Duration::from_millis(20);
 
 const LEAST_STEP: Duration = Duration::from_micros(100);
 
-/// Listing may take a part of this of the time.
+/// Listing may take a part of this of the time, and is not worth more than one in three ticks: the
+/// driver itself tells of whoever computes, and who is new is looked at again later anyway.
 const LIST_PART: u64 = 400;
+const LIST_AGAIN_MS: u64 = 2_900;
 
 /// When a new process is looked at again.
 const AGAIN_MS: [u64; 2] = [5_000, 20_000];
@@ -186,7 +188,7 @@ impl Sweep {
     fn notice_new(&mut self, root: &ProcRoot, now_ms: u64) {
         let Some(listed_at) = self.listed_at_ms else { return };
         let pause = u64::try_from(self.list_took.as_millis()).unwrap_or(u64::MAX);
-        if now_ms.saturating_sub(listed_at) < pause.saturating_mul(LIST_PART).max(900) {
+        if now_ms.saturating_sub(listed_at) < pause.saturating_mul(LIST_PART).max(LIST_AGAIN_MS) {
             return;
         }
         let last_pid = root.read("loadavg", 256, &mut self.buffer).ok();
@@ -272,7 +274,7 @@ impl Sweep {
             && stat.threads > 1
             && root
                 .task(pid)
-                .and_then(|task| descriptors.read(&task, true))
+                .and_then(|task| descriptors.read(&task, true, MOST_DESCRIPTORS))
                 .is_ok_and(|found| !found.devices.is_empty())
     }
 }

@@ -1,13 +1,15 @@
 //! The processes that matter here, followed from tick to tick.
 //!
-//! Who is followed: whom the driver lists, and whom the sweep finds with a device file of the driver
-//! open. Every tick reads one small file for each. All the rest is read when a process is new and
+//! Who is followed: whom the driver lists, whom the sweep finds with a device file of the driver open,
+//! and what looks like an engine's server above one of these. Every tick reads one small file for each. All the rest is read when a process is new and
 //! then again about every ten seconds, the most overdue first, as far as a tick's time for it goes;
 //! command lines and mappings come from a thread of their own, because reading them can block. A
 //! process is known by its number and its start: another start is another process. One that the
 //! driver lists and that is not here stays as a row that says so, with what was known of it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
 use crate::machine::Machine;
@@ -18,13 +20,15 @@ use super::ancestors::Family;
 use super::blocking::{Answer, BlockingReads, Outcome, Question};
 use super::container_name::ContainerNames;
 use super::fds::DescriptorReader;
+use super::front_ends::FrontEnds;
 use super::namespace::read_view;
+use super::not_here::{NotHere, without_procfs};
 use super::sockets::Listeners;
 use super::stat::{parse_boot_time, parse_stat};
 pub use super::sweep::Coverage;
 use super::sweep::Sweep;
 use super::task::{ProcRoot, reread};
-use super::tracked::{Sources, Tracked, never_seen};
+use super::tracked::{Sources, Tracked};
 use super::users::Users;
 use super::uses::{join_uses, open_uses, stale_uses};
 use super::{GpuUse, Process};
@@ -67,8 +71,10 @@ pub struct ProcessTable {
     sources: Option<Sources>,
     boot_read_ms: u64,
     tracked: BTreeMap<u32, Tracked>,
-    /// Listed by the driver and not here, by the driver's number.
-    gone: BTreeMap<u32, Process>,
+    gone: NotHere,
+    front_ends: FrontEnds,
+    /// Another chain stands above a holder, or there are other holders.
+    family_changed: bool,
     reads: BlockingReads,
     patience: Duration,
     dear_free_at: Instant,
@@ -84,7 +90,9 @@ impl ProcessTable {
             sources: None,
             boot_read_ms: 0,
             tracked: BTreeMap::new(),
-            gone: BTreeMap::new(),
+            gone: NotHere::default(),
+            front_ends: FrontEnds::default(),
+            family_changed: false,
             patience: PATIENCE,
             dear_free_at: Instant::now(),
             sweep: Sweep::default(),
@@ -111,14 +119,14 @@ impl ProcessTable {
     }
 
     /// Reads what is due and returns all processes that use or hold a GPU, those with the most GPU
-    /// memory first.
+    /// memory first; behind them the servers above them that are on none.
     pub fn tick(&mut self, now_ms: u64, gpus: &[Gpu]) -> Vec<Process> {
         let uses = join_uses(gpus);
         let mut sources = match self.sources.take().map_or_else(|| self.open_sources(), Ok) {
             Ok(sources) => sources,
             Err(why) => return without_procfs(&uses, &why, now_ms),
         };
-        sources.family.forget();
+        sources.family.refresh(now_ms);
         self.read_boot_time(&mut sources, now_ms);
         self.apply_answers(&mut sources, now_ms);
 
@@ -144,10 +152,10 @@ impl ProcessTable {
                 rows.entry(pid).or_default().extend(stale);
             }
         }
-        for (&pid, process) in &self.gone {
+        for process in self.gone.rows() {
             let stale = stale_uses(&process.gpus, gpus);
             if !stale.is_empty() {
-                absent.entry(pid).or_default().extend(stale);
+                absent.entry(process.pid).or_default().extend(stale);
             }
         }
 
@@ -166,8 +174,22 @@ impl ProcessTable {
                 gone_now.insert(pid, tracked.into_gone(why, now_ms));
             }
         }
+        if std::mem::take(&mut self.family_changed) {
+            let holders = self
+                .tracked
+                .iter()
+                .filter(|(pid, tracked)| rows.contains_key(pid) || tracked.holds_device());
+            let chains = holders.flat_map(|(_, tracked)| &tracked.process.ancestors);
+            self.front_ends.look_above(chains, &sources.root, &mut sources.buffer);
+        }
+        self.follow_front_ends(&mut sources, now_ms);
         self.read_overdue(&mut sources, now_ms);
-        self.ask(&mut sources, now_ms);
+        let until = Instant::now() + self.patience;
+        self.ask(&mut sources, now_ms, until);
+        // Those that have just been recognised have their own questions.
+        if self.follow_front_ends(&mut sources, now_ms) {
+            self.ask(&mut sources, now_ms, until);
+        }
 
         for (&pid, tracked) in &mut self.tracked {
             if let Some(uses) = rows.remove(&pid) {
@@ -178,9 +200,13 @@ impl ProcessTable {
                 tracked.process.gpus = open_uses(devices.map_or(&[], Vec::as_slice), gpus);
             }
         }
-        self.tracked
-            .retain(|_, tracked| tracked.listed || tracked.foreign || tracked.holds_device());
-        self.keep_absent(absent, gone_now, &sources, now_ms);
+        let (before, front_ends) = (self.tracked.len(), &self.front_ends);
+        self.tracked.retain(|&pid, tracked| {
+            tracked.front_end = front_ends.is_engine(pid, tracked.start_ticks);
+            tracked.listed || tracked.foreign || tracked.front_end || tracked.holds_device()
+        });
+        self.family_changed |= self.tracked.len() != before;
+        self.gone.keep(absent, gone_now, &sources.view, now_ms);
         self.sources = Some(sources);
         self.collect()
     }
@@ -256,28 +282,58 @@ impl ProcessTable {
         let stat = match stat {
             Ok(stat) => stat,
             Err(why) => {
-                let known = self.tracked.remove(&pid).unwrap_or_else(|| Tracked::unknown(pid));
+                let known = self.tracked.remove(&pid);
+                self.family_changed |= known.is_some();
+                let known = known.unwrap_or_else(|| Tracked::unknown(pid));
                 return Err((why, Box::new(known)));
             }
         };
-        let known = self.tracked.remove(&pid).filter(|known| known.start_ticks == stat.start_ticks);
-        let is_new = known.is_none();
-        let mut tracked = known.unwrap_or_else(|| Tracked::new(pid, &stat));
-        tracked.apply_stat(stat, sources, now_ms);
+        let count = self.tracked.len();
+        // Changed where it stands: it is large to move, at every tick.
+        let (tracked, is_new) = match self.tracked.entry(pid) {
+            Entry::Occupied(known) if known.get().start_ticks == stat.start_ticks => {
+                (known.into_mut(), false)
+            }
+            other => (other.insert_entry(Tracked::new(pid, &stat)).into_mut(), true),
+        };
+        self.family_changed |= tracked.apply_stat(stat, sources, now_ms);
         if is_new {
             if let Err(why) = tracked.read_slow(sources, now_ms) {
+                let tracked = std::mem::take(tracked);
+                self.tracked.remove(&pid);
                 return Err((why, Box::new(tracked)));
             }
             // Of plain files an old one would stay readable. Descriptors of our own are not endless.
-            if self.machine.is_live() && self.tracked.len() < MOST_OPEN {
+            if self.machine.is_live() && count < MOST_OPEN {
                 tracked.stat_file = sources.root.open_stat(pid);
             }
             // Spread over the pids, so that those who started together do not come together.
             tracked.slow_due_ms = now_ms + SLOW_MS / 2 + u64::from(pid % 50) * SLOW_MS / 50;
         }
         tracked.process.read = stamp(now_ms, begin);
-        self.tracked.insert(pid, tracked);
         Ok(())
+    }
+
+    /// Follows the servers above the holders that are not followed yet; true if there is a new one.
+    fn follow_front_ends(&mut self, sources: &mut Sources, now_ms: u64) -> bool {
+        let engines = self.front_ends.engines();
+        let new: Vec<(u32, u64)> =
+            engines.filter(|(pid, _)| !self.tracked.contains_key(pid)).collect();
+        let mut any = false;
+        for (pid, start_ticks) in new {
+            let followed = self.follow(pid, sources, now_ms);
+            match self.tracked.get_mut(&pid) {
+                Some(tracked) if tracked.start_ticks == start_ticks => {
+                    tracked.front_end = true;
+                    any = true;
+                }
+                // Its number is another's, who is dropped at the end of the tick.
+                Some(_) => self.front_ends.forget(pid),
+                None if matches!(followed, Err((Absence::Gone, _))) => self.front_ends.forget(pid),
+                None => {}
+            }
+        }
+        any
     }
 
     fn read_overdue(&mut self, sources: &mut Sources, now_ms: u64) {
@@ -299,8 +355,8 @@ impl ProcessTable {
     }
 
     /// Puts the questions that are due, and waits a little for what is new.
-    fn ask(&mut self, sources: &mut Sources, now_ms: u64) {
-        let mut new = false;
+    fn ask(&mut self, sources: &mut Sources, now_ms: u64, until: Instant) {
+        let mut new = self.front_ends.ask(&mut self.reads, now_ms);
         let mut free = self.dear_free_at <= Instant::now();
         for (&pid, tracked) in &mut self.tracked {
             let start = tracked.start_ticks;
@@ -337,7 +393,7 @@ impl ProcessTable {
             }
         }
         if new {
-            self.reads.wait_for_urgent(self.patience);
+            self.reads.wait_for_urgent(until.saturating_duration_since(Instant::now()));
             self.apply_answers(sources, now_ms);
         }
     }
@@ -355,6 +411,9 @@ impl ProcessTable {
                         sources.listeners.ports(&network, &tracked.sockets);
                 }
                 continue;
+            }
+            if let Outcome::Command(answer) = &outcome {
+                self.front_ends.answered(pid, start_ticks, answer, now_ms);
             }
             let tracked = self.tracked.get_mut(&pid);
             let Some(tracked) = tracked.filter(|tracked| tracked.start_ticks == start_ticks) else {
@@ -378,57 +437,23 @@ impl ProcessTable {
         }
     }
 
-    /// Rows for processes that the driver lists and that are not here.
-    fn keep_absent(
-        &mut self,
-        absent: BTreeMap<u32, Vec<GpuUse>>,
-        mut gone_now: BTreeMap<u32, Process>,
-        sources: &Sources,
-        now_ms: u64,
-    ) {
-        let mut before = std::mem::take(&mut self.gone);
-        for (pid, gpus) in absent {
-            let known = before.remove(&pid).or_else(|| gone_now.remove(&pid));
-            let process = known.unwrap_or_else(|| {
-                let tracked = Tracked::unknown(pid);
-                tracked.into_gone(Absence::Gone, now_ms)
-            });
-            // Only one that was never seen here can live elsewhere.
-            let process = match sources.view.unseen() {
-                _ if process.start_ticks.value().is_some() => process,
-                Some(what) => never_seen(process, &Absence::Failed { what: what.into() }),
-                None => never_seen(process, &Absence::Gone),
-            };
-            let read = Stamp { at_ms: now_ms, took_us: 0 };
-            self.gone.insert(pid, Process { read, gpus, ..process });
-        }
-    }
-
     fn collect(&self) -> Vec<Process> {
-        let here =
-            self.tracked.values().filter(|tracked| !tracked.foreign || tracked.holds_device());
+        let here = self
+            .tracked
+            .values()
+            .filter(|tracked| !tracked.foreign || tracked.front_end || tracked.holds_device());
         let here = here.map(|tracked| &tracked.process);
-        let mut all: Vec<Process> = here.chain(self.gone.values()).cloned().collect();
-        all.sort_by_key(|process| (std::cmp::Reverse(process.gpu_bytes()), process.pid));
-        all
+        let mut all: Vec<&Process> = here.chain(self.gone.rows()).collect();
+        all.sort_by_cached_key(|process| {
+            (Reverse(process.gpu_bytes()), process.gpus.is_empty(), process.pid)
+        });
+        all.into_iter().cloned().collect()
     }
 }
 
 fn stamp(now_ms: u64, begin: Instant) -> Stamp {
     let took_us = u32::try_from(begin.elapsed().as_micros()).unwrap_or(u32::MAX);
     Stamp { at_ms: now_ms, took_us }
-}
-
-/// The driver's lists are all there is.
-fn without_procfs(uses: &BTreeMap<u32, Vec<GpuUse>>, why: &Absence, now_ms: u64) -> Vec<Process> {
-    let row = |(&pid, gpus): (&u32, &Vec<GpuUse>)| Process {
-        pid,
-        read: Stamp { at_ms: now_ms, took_us: 0 },
-        exists: Reading::Absent(why.clone()),
-        gpus: gpus.clone(),
-        ..Process::default()
-    };
-    uses.iter().map(row).collect()
 }
 
 #[cfg(test)]

@@ -20,6 +20,9 @@ use crate::reading::Absence;
 /// Enough for every file that is not a list; a page is what the kernel prepares at once.
 const CHUNK_BYTES: usize = 4096;
 
+/// Files of a process that are read as far as this are one record: the kernel writes them at once.
+const ONE_RECORD_BYTES: usize = 64 << 10;
+
 /// The root of procfs, kept open so that paths stay short and nothing is allocated to open a file.
 #[derive(Debug)]
 pub(crate) struct ProcRoot {
@@ -172,8 +175,8 @@ fn read_at(
             Err(Errno::INTR) => continue,
             other => other?,
         };
-        // One-record files end with a read that leaves room; this saves them the second call.
-        if got == 0 || (before == 0 && got < CHUNK_BYTES / 2 && limit == CHUNK_BYTES) {
+        // A file of one record ends with a read that leaves room; this saves it the second call.
+        if got == 0 || (before == 0 && got < CHUNK_BYTES / 2 && limit <= ONE_RECORD_BYTES) {
             break;
         }
     }
@@ -215,7 +218,12 @@ impl std::fmt::Write for Name {
 /// characters that turn the direction of writing or cannot be seen, with which it could look like
 /// another one where somebody is about to end it.
 pub(crate) fn clean(bytes: &[u8]) -> String {
+    // Nearly all are plain; short names come here for each process at every tick.
+    let is_plain = bytes.iter().all(|b| matches!(b, b' '..=b'~'));
     let text = String::from_utf8_lossy(bytes);
+    if is_plain {
+        return text.into_owned();
+    }
     let plain = |c| if deceives(c) { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().map(plain).collect()
 }

@@ -53,6 +53,7 @@ impl FakeBox {
         fake.put("proc/stat", b"cpu 1 2 3\nbtime 1700000000\n");
         fake.put("root/etc/passwd", b"root:x:0:0::/root:/bin/sh\nvllm:x:998:998::/srv:/bin/sh\n");
         fake.process(&Fake { pid: 1, parent: 0, comm: b"systemd", ..Fake::default() });
+        fake.put("proc/1/cmdline", b"/sbin/init\0");
         // As on a host: number 2 is the kernel's.
         fake.process(&Fake {
             pid: 2,

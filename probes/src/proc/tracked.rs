@@ -10,7 +10,7 @@ use super::ancestors::Family;
 use super::blocking::Command;
 use super::cgroup::{container_label, read_cgroup};
 use super::container_name::ContainerNames;
-use super::fds::DescriptorReader;
+use super::fds::{DescriptorReader, MOST_DESCRIPTORS};
 use super::maps::Mappings;
 use super::namespace::View;
 use super::sockets::Listeners;
@@ -20,8 +20,15 @@ use super::task::{ProcRoot, Task, clean};
 use super::users::Users;
 use super::{DeviceCount, Process};
 
-/// How old descriptors get while their number stays the same.
-const DESCRIPTORS_MS: u64 = 60_000;
+/// How old descriptors get while their number stays the same. A call for each of some hundreds is the
+/// dearest that is read of a process again and again, and an engine at work has them all.
+const DESCRIPTORS_MS: u64 = 300_000;
+
+/// Whoever starts a process moves it to its control group within moments; later that is rare.
+const CGROUP_MS: [u64; 2] = [5_000, 60_000];
+
+/// Of a front-end the listening sockets are wanted, which are open before its thousands of connections.
+const FRONT_END_DESCRIPTORS: usize = 512;
 
 /// What all processes are read with.
 #[derive(Debug)]
@@ -47,6 +54,7 @@ pub(crate) struct Tracked {
     pub(crate) slow_due_ms: u64,
     pub(crate) command_due_ms: u64,
     pub(crate) maps_due_ms: u64,
+    cgroup_due_ms: u64,
     pub(crate) command_hash: Option<u64>,
     /// Its PID namespace, read only where the driver's numbers may need translating.
     pub(crate) namespace: Option<String>,
@@ -54,6 +62,8 @@ pub(crate) struct Tracked {
     pub(crate) listed: bool,
     /// The driver lists its number and means another process; not to be shown.
     pub(crate) foreign: bool,
+    /// It stands above a holder and looks like an engine.
+    pub(crate) front_end: bool,
     /// Inodes of its sockets, and the network namespace in which to look them up.
     pub(crate) sockets: Vec<u64>,
     pub(crate) network: Option<String>,
@@ -75,8 +85,8 @@ impl Tracked {
         Self { start_ticks: stat.start_ticks, ..Self::unknown(pid) }
     }
 
-    /// The part of every tick.
-    pub(crate) fn apply_stat(&mut self, stat: Stat, sources: &mut Sources, now_ms: u64) {
+    /// The part of every tick; true if another chain stands above it than before.
+    pub(crate) fn apply_stat(&mut self, stat: Stat, sources: &mut Sources, now_ms: u64) -> bool {
         let process = &mut self.process;
         process.exists = true.into();
         process.parent = stat.parent.into();
@@ -93,6 +103,8 @@ impl Tracked {
         }
         let mut letter = [0; 4];
         let letter = stat.state.encode_utf8(&mut letter);
+        // Where one waits is read at each tick while it hangs, and once more when it no longer does.
+        let hangs = stat.state == 'D' || process.state.text() == "D";
         if process.state.text() != letter {
             process.state = letter.to_string().into();
             process.state_since_ms = now_ms.into();
@@ -111,16 +123,18 @@ impl Tracked {
             'Z' | 'X' => Reading::UNSUPPORTED,
             _ => stat.rss_pages.saturating_mul(sources.page_bytes).into(),
         };
+        let mut moved = false;
         if self.parent_seen != Some(stat.parent) {
             self.parent_seen = Some(stat.parent);
-            process.ancestors =
+            let chain =
                 sources.family.read_ancestors(&sources.root, stat.parent, &mut sources.buffer);
+            moved = chain != process.ancestors;
+            process.ancestors = chain;
         }
-        if stat.state == 'D'
-            && let Ok(task) = sources.root.task(process.pid)
-        {
+        if hangs && let Ok(task) = sources.root.task(process.pid) {
             process.wchan = read_wchan(&task, &mut sources.buffer);
         }
+        moved
     }
 
     /// The parts that change seldom and are dearer.
@@ -151,17 +165,10 @@ impl Tracked {
         process.swap_bytes = status.swap_bytes;
         process.namespace_pids = status.namespace_pids;
 
-        let relative = sources.view.relative_cgroups;
-        let cgroup = read_cgroup(&task, relative, &mut sources.buffer);
-        process.container_name = cgroup.container.as_ref().and_then(|(runtime, id)| {
-            sources.container_names.name(&sources.machine, runtime, id, now_ms)
-        });
-        process.container = cgroup.container.map(|(runtime, id)| container_label(&runtime, &id));
-        process.cgroup = cgroup.path;
-        process.pod = cgroup.pod;
-        process.unit = cgroup.unit;
-        process.slurm_job = cgroup.slurm_job;
-
+        if self.cgroup_due_ms <= now_ms {
+            self.cgroup_due_ms = now_ms + CGROUP_MS[usize::from(self.cgroup_due_ms > 0)];
+            read_place(process, &task, sources, now_ms);
+        }
         if process.state.text() != "D" {
             process.wchan = read_wchan(&task, &mut sources.buffer);
         }
@@ -175,7 +182,7 @@ impl Tracked {
     }
 
     /// A call a descriptor is the dearest part; where their number is free to ask and is the same as
-    /// before, they are taken for the same for a minute.
+    /// before, they are taken for the same for some minutes.
     fn read_descriptors(&mut self, task: &Task, sources: &mut Sources, now_ms: u64) {
         let process = &mut self.process;
         // In a folder of plain files that size means something else.
@@ -186,7 +193,10 @@ impl Tracked {
         }
         self.descriptors_seen = (count, now_ms);
         let zombie = process.state.text() == "Z";
-        match sources.descriptors.read(task, zombie) {
+        let front_end_only = self.front_end && !self.listed && !self.holds_device();
+        let most = if front_end_only { FRONT_END_DESCRIPTORS } else { MOST_DESCRIPTORS };
+        let process = &mut self.process;
+        match sources.descriptors.read(task, zombie, most) {
             Ok(found) => {
                 self.sockets = found.sockets;
                 self.network =
@@ -294,22 +304,18 @@ impl Tracked {
     }
 }
 
-/// One that was never here: whatever is not known of it, is not for this one reason.
-pub(crate) fn never_seen(mut process: Process, why: &Absence) -> Process {
-    macro_rules! all_for_that_reason {
-        ($($field:ident)*) => {$(
-            if process.$field.value().is_none() {
-                process.$field = Reading::Absent(why.clone());
-            }
-        )*};
-    }
-    all_for_that_reason!(
-        exists parent user uid comm command secret_exposed state wchan start_ticks started_at_ms
-        cpu_seconds_total cpu_ratio rss_bytes pinned_bytes locked_bytes swap_bytes threads
-        namespace_pids cgroup container container_name pod unit slurm_job engine listening_ports
-        device_files device_maps libraries
-    );
-    process
+/// Control group, and what it says of where the process belongs.
+fn read_place(process: &mut Process, task: &Task, sources: &mut Sources, now_ms: u64) {
+    let relative = sources.view.relative_cgroups;
+    let cgroup = read_cgroup(task, relative, &mut sources.buffer);
+    process.container_name = cgroup.container.as_ref().and_then(|(runtime, id)| {
+        sources.container_names.name(&sources.machine, runtime, id, now_ms)
+    });
+    process.container = cgroup.container.map(|(runtime, id)| container_label(&runtime, &id));
+    process.cgroup = cgroup.path;
+    process.pod = cgroup.pod;
+    process.unit = cgroup.unit;
+    process.slurm_job = cgroup.slurm_job;
 }
 
 /// The kernel writes `0` for a process that runs and for one that we may not look at.

@@ -199,8 +199,8 @@ fn held(process: &Process) -> String {
 pub(super) fn reason(process: &Process) -> Option<String> {
     let untold = process.gpus.iter().find_map(|part| part.gpu_bytes.absence());
     let mut parts: Vec<String> = untold.iter().map(|why| format!("HELD: {why}")).collect();
-    if words::is_gone(process) {
-        parts.push(words::NOT_HERE.into());
+    if process.is_gone() {
+        parts.push(words::not_here(process));
     } else if let Some(why) = process.state.absence().filter(|why| **why != Absence::NotRead) {
         parts.push(format!("STATE: {why}"));
     }

@@ -39,8 +39,8 @@ pub(super) fn draw(canvas: &mut Canvas, view: &View, key: ProcessKey, scroll: &m
 fn head(width: u16, view: &View, process: &Process) -> Vec<(String, Option<Severity>)> {
     let command = match &process.command {
         Reading::Value(command) => command.clone(),
-        Reading::Absent(_) if words::is_gone(process) => {
-            format!("pid {}: {}", process.pid, words::NOT_HERE)
+        Reading::Absent(_) if process.is_gone() => {
+            format!("pid {}: {}", process.pid, words::not_here(process))
         }
         Reading::Absent(why) => format!("command not known: {why}"),
     };

@@ -29,7 +29,10 @@ const fn sort(
 
 /// The orders that `s` goes through.
 pub(super) const SORTS: &[Sort] = &[
-    sort("HELD", false, |a, b| b.gpu_bytes().cmp(&a.gpu_bytes())),
+    // What is on no GPU comes behind what holds an unknown amount on one.
+    sort("HELD", false, |a, b| {
+        (b.gpu_bytes(), !b.gpus.is_empty()).cmp(&(a.gpu_bytes(), !a.gpus.is_empty()))
+    }),
     sort("SM", false, |a, b| busiest(b).total_cmp(&busiest(a))),
     sort("CPU", false, |a, b| {
         b.cpu_ratio.get().unwrap_or(-1.0).total_cmp(&a.cpu_ratio.get().unwrap_or(-1.0))

@@ -48,6 +48,7 @@ fn find(rows: &[Process], pid: u32) -> &Process {
 fn a_listed_process_is_read_in_full() {
     let fake = FakeBox::new();
     fake.process(&Fake { pid: 90, comm: b"bash", ..Fake::default() });
+    fake.put("proc/90/cmdline", b"bash\0");
     fake.process(&Fake { pid: 100, parent: 90, ..Fake::default() });
     fake.link(100, "fd/3", "/dev/nvidia0");
     fake.link(100, "fd/4", "/dev/nvidia0");
@@ -81,7 +82,12 @@ fn a_pid_that_nobody_knows_stays_as_a_row() {
     let mut table = ProcessTable::new(fake.machine());
     let rows = table.tick(1_000, &[gpu(0, &[(4711, 7)])]);
     assert_eq!(rows[0].pid, 4711);
-    assert_eq!(rows[0].exists, Reading::Absent(Absence::Gone));
+    assert!(rows[0].is_gone());
+    for why in [rows[0].exists.absence(), rows[0].user.absence(), rows[0].libraries.absence()] {
+        let why = why.unwrap();
+        assert!(matches!(why, Absence::NotHere { .. }), "never seen is not ended: {why}");
+        assert!(why.to_string().contains("ended, or in another PID namespace"), "{why}");
+    }
     assert_eq!(rows[0].gpu_bytes(), 7);
     assert!(table.tick(2_000, &[gpu(0, &[])]).is_empty());
 }
@@ -92,6 +98,7 @@ fn where_processes_are_hidden_a_strange_pid_may_be_one_of_them() {
     fake.remove("proc/1");
     fake.remove("proc/2");
     let rows = ProcessTable::new(fake.machine()).tick(1_000, &[gpu(0, &[(4711, 7)])]);
+    assert!(rows[0].is_gone());
     let why = rows[0].exists.absence().unwrap().to_string();
     assert!(why.contains("hides other users' processes"), "{why}");
 }
@@ -277,6 +284,14 @@ fn shares_states_and_parents_follow_the_ticks() {
     assert_eq!((rows[0].state.text(), rows[0].state_since_ms.get()), ("D", Some(11_000)));
     assert_eq!(rows[0].wchan.text(), "rpcRmApiControl_GSP");
     assert_eq!(rows[0].ancestors.len(), 1);
+    // While it hangs, where is read at each tick, and once more after that.
+    fake.put("proc/100/wchan", b"os_acquire_rwlock_write");
+    assert_eq!(table.tick(11_200, &gpus)[0].wchan.text(), "os_acquire_rwlock_write");
+    fake.process(&Fake { parent: 1, state: 'S', cpu_ticks: 250, ..Fake::default() });
+    fake.put("proc/100/wchan", b"futex_do_wait");
+    assert_eq!(table.tick(11_400, &gpus)[0].wchan.text(), "futex_do_wait");
+    fake.put("proc/100/wchan", b"do_epoll_wait");
+    assert_eq!(table.tick(11_600, &gpus)[0].wchan.text(), "futex_do_wait");
     // The clock was set back: no share, and no panic.
     let rows = table.tick(5_000, &gpus);
     assert_eq!(rows[0].cpu_ratio, Reading::Absent(Absence::NoData));
@@ -430,6 +445,108 @@ fn a_child_without_a_title_is_named_by_its_parent() {
         }
         assert!(Instant::now() < until, "{rows:?}");
     }
+}
+
+#[test]
+fn a_process_that_is_moved_shows_its_new_unit_and_new_descriptors() {
+    let fake = FakeBox::new();
+    fake.process(&Fake::default());
+    let mut table = ProcessTable::new(fake.machine());
+    let mut now = 1_000;
+    let gpus = [gpu(0, &[(100, 7)])];
+    settle(&mut table, &mut now, &gpus);
+    for unit in ["early", "later"] {
+        let path = format!("0::/system.slice/{unit}.service\n");
+        fake.put("proc/100/cgroup", path.as_bytes());
+        fake.link(100, &format!("fd/{}", unit.len()), "/dev/nvidia0");
+        // Soon after the start within one slow round, later within a minute and one.
+        let limit = now + if unit == "early" { 20_000 } else { 80_000 };
+        while table.tick(now, &gpus)[0].unit.text() != format!("{unit}.service") {
+            now += 1000;
+            assert!(now < limit, "{unit}");
+        }
+        assert_eq!(table.tick(now, &gpus)[0].device_files.value().map(Vec::len), Some(1));
+    }
+}
+
+/// A shim, an init, a server that listens, its core and a worker that has a GPU, each below the one before.
+fn served() -> FakeBox {
+    let fake = FakeBox::new();
+    let chain: [(u32, u32, &[u8], &[u8]); 5] = [
+        (70, 1, b"containerd-shim", b"/usr/bin/containerd-shim-runc-v2\0-id\0a1\0"),
+        (75, 70, b"tini", b"/usr/bin/tini\0--\0vllm\0serve\0m\0--port\08000\0"),
+        (80, 75, b"vllm", b"vllm\0serve\0m\0--port\08000\0"),
+        (90, 80, b"VLLM::EngineCor", b"VLLM::EngineCore      "),
+        (100, 90, b"VLLM::Worker_TP", b"VLLM::Worker_TP0      "),
+    ];
+    for (pid, parent, comm, command) in chain {
+        fake.process(&Fake { pid, parent, comm, ..Fake::default() });
+        fake.put(&format!("proc/{pid}/cmdline"), command);
+        fake.put(&format!("proc/{pid}/maps"), b"");
+    }
+    fake.link(80, "fd/5", "socket:[4242]");
+    fake.link(100, "fd/3", "/dev/nvidia0");
+    fake
+}
+
+#[test]
+fn the_servers_above_a_worker_are_rows_on_no_gpu_behind_all_holders() {
+    let fake = served();
+    let mut table = ProcessTable::new(fake.machine());
+    let mut now = 1_000;
+    // The first picture has them already.
+    let rows = table.tick(now, &[gpu(0, &[(100, 7)])]);
+    let order = |rows: &[Process]| rows.iter().map(|row| row.pid).collect::<Vec<u32>>();
+    assert_eq!(order(&rows), [100, 80, 90]);
+    // A holder without figures stands before them too, whatever its number.
+    let rows = settle(&mut table, &mut now, &[gpu(0, &[])]);
+    assert_eq!(order(&rows), [100, 80, 90]);
+    let server = find(&rows, 80);
+    assert_eq!((server.gpus.len(), server.gpu_bytes()), (0, 0));
+    assert_eq!(server.engine.text(), "vLLM server");
+    assert_eq!(server.command.text(), "vllm serve m --port 8000");
+    assert_eq!(server.listening_ports, vec![8000].into());
+    assert_eq!(find(&rows, 90).engine.text(), "vLLM engine core");
+}
+
+#[test]
+fn a_server_goes_with_its_last_worker_and_a_stranger_does_not_take_its_place() {
+    let fake = served();
+    let mut table = ProcessTable::new(fake.machine());
+    let mut now = 1_000;
+    let gpus = [gpu(0, &[(100, 7)])];
+    assert_eq!(settle(&mut table, &mut now, &gpus).len(), 3);
+    fake.process(&Fake { pid: 80, start: 9_000, comm: b"vllm", ..Fake::default() });
+    fake.put("proc/80/cmdline", b"sleep\x001\0");
+    for _ in 0..20 {
+        now += 1000;
+        let rows = table.tick(now, &gpus);
+        assert!(rows.iter().all(|row| row.pid != 80), "{:?}", find(&rows, 80));
+    }
+    fake.remove("proc/100");
+    for _ in 0..2 {
+        now += 1000;
+        table.tick(now, &[gpu(0, &[])]);
+    }
+    assert!(table.tick(now + 1000, &[gpu(0, &[])]).is_empty());
+}
+
+#[test]
+fn what_takes_the_name_of_an_engine_later_becomes_a_row() {
+    let fake = served();
+    fake.process(&Fake { pid: 80, parent: 75, comm: b"python3", ..Fake::default() });
+    fake.put("proc/80/cmdline", b"python3\0start.py\0");
+    let mut table = ProcessTable::new(fake.machine());
+    let mut now = 1_000;
+    let gpus = [gpu(0, &[(100, 7)])];
+    assert_eq!(settle(&mut table, &mut now, &gpus).len(), 2);
+    fake.process(&Fake { pid: 80, parent: 75, comm: b"VLLM::APIServer", ..Fake::default() });
+    fake.put("proc/80/cmdline", b"VLLM::APIServer_0   ");
+    let appears = (0..20).any(|_| {
+        now += 1000;
+        table.tick(now, &gpus).iter().any(|row| row.engine.text() == "vLLM API server")
+    });
+    assert!(appears);
 }
 
 #[test]
