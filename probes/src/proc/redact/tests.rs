@@ -92,6 +92,13 @@ fn shapes_are_known_without_a_name() {
 }
 
 #[test]
+fn a_flag_in_which_a_key_was_found_stays_a_flag() {
+    let (once, _) = redact_text("x --api-key \"d e\" --tvly-0123456789abcdefgh 80");
+    assert_eq!(once, "x --api-key \"[redacted]\" --[redacted] 80");
+    assert_eq!(redact_text(&once).0, once);
+}
+
+#[test]
 fn what_people_need_to_see_stays() {
     let server = "Xorg|vt2|-auth|/run/user/1000/gdm/Xauthority|-nolisten|tcp";
     check(server, server);
