@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn every_seed_holds() {
-        let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds");
+        let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds");
         for (name, door) in DOORS {
             let files = std::fs::read_dir(seeds.join(name)).unwrap();
             let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();

@@ -1,6 +1,6 @@
 //! Writes the seeds of the targets `snapshot` and `panels` from the boxes of the panels' tests.
 
-#[path = "../../panels/tests/screens/boxes.rs"]
+#[path = "../../../panels/tests/screens/boxes.rs"]
 mod boxes;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
