@@ -255,11 +255,14 @@ fn sample<'scope>(
     };
     let mut reader = GpuReader::new(device, slot.known(), &around());
     let mut tick = 0;
+    let cheap_at = Instant::now();
     reader.read_fast(&around());
-    slot.post(reader.gpus(), Some((0, Instant::now())));
+    slot.post(reader.gpus(), Some((0, cheap_at)));
     shared.posted(0);
-    reader.read_once(&around());
-    slot.post(reader.gpus(), None);
+    if !matches!(reader.health(), Health::Lost { .. }) {
+        reader.read_once(&around());
+        slot.post(reader.gpus(), None);
+    }
     if reader.wants_pcie_window() {
         let (handle, slot) = (device.handle_number(), Arc::clone(slot));
         let task = move || pcie_window(shared, session, handle, &slot, over);
@@ -270,7 +273,11 @@ fn sample<'scope>(
         tick = now;
         let cheap_at = Instant::now();
         reader.read_fast(&around());
-        slot.post(reader.gpus(), Some((tick, cheap_at)));
+        match reader.health() {
+            // The last values stay.
+            lost @ Health::Lost { .. } => slot.set_health(lost),
+            _ => slot.post(reader.gpus(), Some((tick, cheap_at))),
+        }
         if reader.session_is_over() {
             over.store(true, Relaxed);
             return;

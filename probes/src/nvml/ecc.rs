@@ -156,12 +156,19 @@ pub const METRICS: &[Metric<Gpu>] = &[
 pub(crate) const FAST_FIELDS: [(u32, u32); 5] = [(142, 0), (143, 0), (144, 0), (145, 0), (230, 0)];
 
 /// Places with their fields for corrected and uncorrected errors since the driver was loaded.
-const PLACES: [(&str, u32, u32); 5] =
-    [("l1", 7, 8), ("l2", 9, 10), ("dram", 11, 12), ("register_file", 13, 14), ("texture", 15, 16)];
+const PLACES: [(&str, Option<u32>, u32); 6] = [
+    ("l1", Some(7), 8),
+    ("l2", Some(9), 10),
+    ("dram", Some(11), 12),
+    ("register_file", Some(13), 14),
+    ("texture", Some(15), 16),
+    // Corrected errors are not told of the convergence barrier unit.
+    ("cbu", None, 17),
+];
 
 /// Fields that [`Ecc::read_slow`] takes: modes, totals, places, retired pages.
 pub(crate) fn slow_fields() -> Vec<(u32, u32)> {
-    (1..=16).chain(29..=31).map(|id| (id, 0)).collect()
+    (1..=17).chain(29..=31).map(|id| (id, 0)).collect()
 }
 
 impl Ecc {
@@ -191,7 +198,8 @@ impl Ecc {
             .iter()
             .map(|(place, corrected, uncorrected)| EccLocation {
                 place: (*place).into(),
-                corrected_total: fields.unsigned(*corrected, 0),
+                corrected_total: corrected
+                    .map_or(Reading::UNSUPPORTED, |field| fields.unsigned(field, 0)),
                 uncorrected_total: fields.unsigned(*uncorrected, 0),
             })
             .chain([EccLocation {

@@ -37,6 +37,8 @@ pub struct Gpm {
     pub tensor_dfma_ratio: Reading<f64>,
     /// Tensor pipe, FP16 and BF16.
     pub tensor_hmma_ratio: Reading<f64>,
+    /// Tensor pipe, FP64 matrix.
+    pub tensor_dmma_ratio: Reading<f64>,
     /// Tensor pipe, integer.
     pub tensor_imma_ratio: Reading<f64>,
     /// DRAM bandwidth used, of the peak.
@@ -103,6 +105,11 @@ pub const METRICS: &[Metric<Gpu>] = &[
         |g| g.gpm.tensor_hmma_ratio.number(),
     ),
     Metric::gauge(
+        "infertop_gpu_tensor_fp64_matrix_pipe_ratio",
+        "Busy share of the tensor pipe with FP64 matrix work.",
+        |g| g.gpm.tensor_dmma_ratio.number(),
+    ),
+    Metric::gauge(
         "infertop_gpu_tensor_integer_pipe_ratio",
         "Busy share of the tensor pipe with integer work.",
         |g| g.gpm.tensor_imma_ratio.number(),
@@ -160,6 +167,7 @@ const WANTED: &[(u32, Scale, Place)] = &[
     (5, Scale::Percent, |g| &mut g.tensor_ratio),
     (6, Scale::Percent, |g| &mut g.tensor_dfma_ratio),
     (7, Scale::Percent, |g| &mut g.tensor_hmma_ratio),
+    (8, Scale::Percent, |g| &mut g.tensor_dmma_ratio),
     (9, Scale::Percent, |g| &mut g.tensor_imma_ratio),
     (10, Scale::Percent, |g| &mut g.dram_bandwidth_ratio),
     (11, Scale::Percent, |g| &mut g.fp64_ratio),

@@ -121,14 +121,11 @@ impl<'d, 's> GpuReader<'d, 's> {
         }
     }
 
-    /// The cheap counters. A GPU that is gone keeps its last values.
+    /// The cheap counters. Of a GPU that is gone they are reasons: its last values are with whoever
+    /// took them.
     pub fn read_fast(&mut self, around: &Surroundings) {
-        let before = self.gpu.clone();
         self.read_cheap(around);
         self.judge_health();
-        if self.over || matches!(self.gpu.health, Health::Lost { .. }) {
-            self.gpu = Gpu { health: self.gpu.health.clone(), ..before };
-        }
     }
 
     fn read_cheap(&mut self, around: &Surroundings) {

@@ -37,7 +37,7 @@ impl Gpu {
             }
             gpm {
                 supported graphics_ratio sm_active_ratio sm_occupancy_ratio integer_ratio
-                tensor_ratio tensor_dfma_ratio tensor_hmma_ratio tensor_imma_ratio
+                tensor_ratio tensor_dfma_ratio tensor_hmma_ratio tensor_dmma_ratio tensor_imma_ratio
                 dram_bandwidth_ratio fp64_ratio fp32_ratio fp16_ratio pcie_tx_bytes_per_second
                 pcie_rx_bytes_per_second nvlink_tx_bytes_per_second nvlink_rx_bytes_per_second
                 l2_host_hit_ratio l2_host_miss_ratio l2_peer_hit_ratio l2_peer_miss_ratio

@@ -182,6 +182,7 @@ fn counters(view: &View, gpu: &Gpu) -> Block {
     out.put("tensor", share(&group.tensor_ratio));
     out.put("tensor FP64", share(&group.tensor_dfma_ratio));
     out.put("tensor FP16, BF16", share(&group.tensor_hmma_ratio));
+    out.put("tensor FP64 matrix", share(&group.tensor_dmma_ratio));
     out.put("tensor integer", share(&group.tensor_imma_ratio));
     out.put("FP64", share(&group.fp64_ratio));
     out.put("FP32", share(&group.fp32_ratio));
