@@ -273,10 +273,11 @@ fn sample<'scope>(
         tick = now;
         let cheap_at = Instant::now();
         reader.read_fast(&around());
-        match reader.health() {
+        if reader.session_is_over() || matches!(reader.health(), Health::Lost { .. }) {
             // The last values stay.
-            lost @ Health::Lost { .. } => slot.set_health(lost),
-            _ => slot.post(reader.gpus(), Some((tick, cheap_at))),
+            slot.set_health(reader.health());
+        } else {
+            slot.post(reader.gpus(), Some((tick, cheap_at)));
         }
         if reader.session_is_over() {
             over.store(true, Relaxed);
