@@ -49,13 +49,17 @@ async fn take(roots: &Roots, after: Duration) -> anyhow::Result<Snapshot> {
 }
 
 fn is_complete(snapshot: &Snapshot) -> bool {
+    // Mappings are the last that is read of a process, on a thread of its own.
+    let unread = |maps: &Reading<_>| maps.absence() == Some(&Absence::NotRead);
+    let is_known = !snapshot.processes.iter().any(|process| unread(&process.device_maps));
     match &snapshot.driver.session {
         Session::Starting | Session::NoAnswer { .. } => false,
-        Session::Failed { .. } => snapshot.sequence >= 2,
+        Session::Failed { .. } => snapshot.sequence >= 2 && is_known,
         Session::Open => {
             let unread = |text: &Reading<String>| text.absence() == Some(&Absence::NotRead);
             let driver = &snapshot.driver;
-            !unread(&driver.cuda_version)
+            is_known
+                && !unread(&driver.cuda_version)
                 && !unread(&driver.branch)
                 && snapshot.gpus.iter().all(|gpu| match &gpu.health {
                     Health::Starting => false,
