@@ -112,8 +112,8 @@ fn finish(shared: &Shared) -> anyhow::Result<()> {
     std::process::exit(0)
 }
 
-/// Obeys the parent: `interval 500` sets the pace in milliseconds, `hurry` asks for the holders of
-/// device files soon. The end of the pipe is the end of the parent.
+/// Obeys the parent: `interval 500` sets the pace in milliseconds. The end of the pipe is the end of
+/// the parent.
 fn obey(shared: &Shared, commands: impl BufRead) {
     for line in commands.lines() {
         let Ok(line) = line else { break };

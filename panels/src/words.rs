@@ -293,7 +293,7 @@ pub(crate) fn silence(gpu: &Gpu, now_ms: u64) -> Option<String> {
             Some(format!("no answer for {} ({call})", age(*since_ms)))
         }
         Health::Lost { since_ms, answer } => Some(format!("lost for {}: {answer}", age(*since_ms))),
-        Health::Failing { since_ms, answer } => {
+        Health::Failing { since_ms, answer, .. } => {
             Some(format!("fails for {}: {answer}", age(*since_ms)))
         }
     }

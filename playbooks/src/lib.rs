@@ -5,6 +5,7 @@
 
 use probes::finding::{Finding, Severity, Subject};
 use probes::kernel_log::KernelLine;
+use probes::nvml::codes::RESET_REQUIRED;
 use probes::nvml::ecc::RECOVERY_ACTIONS;
 use probes::pci::same_pci_device;
 use probes::snapshot::{Gpu, Health, Snapshot};
@@ -83,8 +84,8 @@ fn health(snapshot: &Snapshot, gpu: &Gpu) -> Option<Finding> {
                     .into(),
             })
         }
-        Health::Failing { since_ms, answer } => {
-            let reset = answer.contains("reset");
+        Health::Failing { code, since_ms, answer } => {
+            let reset = *code == RESET_REQUIRED;
             Some(Finding {
                 cause: if reset { "gpu_reset_required" } else { "gpu_call_failed" }.into(),
                 severity: Severity::Critical,

@@ -106,6 +106,9 @@ pub enum Health {
     },
     /// The driver answers its calls with an error: no permission, reset required, …
     Failing {
+        /// NVML's number; 0 where the answer is not the driver's own.
+        #[serde(default)]
+        code: u32,
         /// Since when, milliseconds since 1970.
         since_ms: u64,
         /// What the driver answered.

@@ -81,7 +81,7 @@ fn end(shared: &Shared) {
     for slot in shared.slots() {
         if slot.known().answers() {
             let answer = "the driver has gone".to_string();
-            slot.set_health(&Health::Failing { since_ms, answer });
+            slot.set_health(&Health::Failing { code: codes::UNINITIALIZED, since_ms, answer });
         }
     }
     shared.set_status(|status| {
@@ -145,7 +145,7 @@ fn run(shared: &Arc<Shared>, session: &Session, generation: u32) {
 /// A fault of ours in one GPU's thread is that GPU's trouble alone.
 fn give_up(shared: &Shared, number: u32) {
     let answer = "reading this GPU broke down inside infertop, please report it".to_string();
-    let health = Health::Failing { since_ms: shared.machine.now_ms(), answer };
+    let health = Health::Failing { code: 0, since_ms: shared.machine.now_ms(), answer };
     for slot in shared.slots().iter().filter(|slot| slot.index == number) {
         slot.set_health(&health);
     }
@@ -227,7 +227,7 @@ fn gpu<'scope>(
                 slot.set_health(&if codes::is_lost(code) {
                     Health::Lost { since_ms, answer }
                 } else {
-                    Health::Failing { since_ms, answer }
+                    Health::Failing { code, since_ms, answer }
                 });
                 shared.posted(tick);
                 match wait(shared, over, Instant::now() + ASK_LOST_AGAIN, tick) {
@@ -259,9 +259,12 @@ fn sample<'scope>(
     reader.read_fast(&around());
     slot.post(reader.gpus(), Some((0, cheap_at)));
     shared.posted(0);
+    // A GPU that was lost and comes back is told all about then.
+    let mut is_told = false;
     if !matches!(reader.health(), Health::Lost { .. }) {
         reader.read_once(&around());
         slot.post(reader.gpus(), None);
+        is_told = true;
     }
     if reader.wants_pcie_window() {
         let (handle, slot) = (device.handle_number(), Arc::clone(slot));
@@ -289,7 +292,12 @@ fn sample<'scope>(
             Health::Failing { .. } => ASK_FAILING_AGAIN,
             _ => {
                 shared.posted(tick);
-                reader.read_slow();
+                if is_told {
+                    reader.read_slow();
+                } else {
+                    reader.read_once(&around());
+                    is_told = true;
+                }
                 continue;
             }
         };

@@ -784,7 +784,7 @@ pub(crate) fn hostile_box() -> Shown {
     }
     shown.snapshot.host.name = text(evil);
     shown.snapshot.gpus[0].name = text(evil);
-    shown.snapshot.gpus[1].health = Health::Failing { since_ms: 0, answer: evil.into() };
+    shown.snapshot.gpus[1].health = Health::Failing { code: 0, since_ms: 0, answer: evil.into() };
     shown.findings = vec![Finding {
         title: evil.into(),
         cause: evil.into(),

@@ -8,6 +8,7 @@ use std::time::Instant;
 use nvml_wrapper_sys::bindings as sys;
 use serde::{Deserialize, Serialize};
 
+use super::codes::INSUFFICIENT_SIZE;
 use super::memory::MOST_BYTES;
 use super::session::{Device, Zeroed, call};
 use crate::reading::{Absence, Reading};
@@ -139,9 +140,7 @@ impl ProcessReader {
                         .collect::<Vec<_>>()
                         .into();
                 }
-                Err(Absence::Failed { what })
-                    if what == super::codes::words(super::codes::INSUFFICIENT_SIZE) =>
-                {
+                Err(_) if device.last_code() == Some(INSUFFICIENT_SIZE) => {
                     room = (room * 2).max(count as usize + 16).min(4096);
                 }
                 // Nothing found is an empty list.
@@ -213,21 +212,15 @@ impl ProcessReader {
         self.samples.resize_with(128, sys::nvmlProcessUtilizationSample_t::zeroed);
         let samples = self.samples.as_mut_ptr();
         let last = self.last_sample;
-        match call!(
+        let answer = call!(
             device,
             nvmlDeviceGetProcessUtilization(device.handle(), samples, &raw mut count, last)
-        ) {
-            Ok(()) => Ok(self.samples[..(count as usize).min(self.samples.len())]
-                .iter()
-                .map(|s| Shares {
-                    pid: s.pid,
-                    stamp: s.timeStamp,
-                    percent: [s.smUtil, s.memUtil, s.encUtil, s.decUtil],
-                })
-                .collect()),
-            Err(Absence::NoData) => Ok(vec![]),
-            Err(absence) => Err(absence),
-        }
+        );
+        told(answer, &self.samples, count, |s| Shares {
+            pid: s.pid,
+            stamp: s.timeStamp,
+            percent: [s.smUtil, s.memUtil, s.encUtil, s.decUtil],
+        })
     }
 
     fn shares_of_infos(&mut self, device: &Device) -> Result<Vec<Shares>, Absence> {
@@ -237,22 +230,13 @@ impl ProcessReader {
         request.processSamplesCount = 128;
         request.lastSeenTimeStamp = self.last_sample;
         request.procUtilArray = self.newer_samples.as_mut_ptr();
-        match call!(
-            device,
-            nvmlDeviceGetProcessesUtilizationInfo(device.handle(), &raw mut request)
-        ) {
-            Ok(()) => Ok(self.newer_samples
-                [..(request.processSamplesCount as usize).min(self.newer_samples.len())]
-                .iter()
-                .map(|s| Shares {
-                    pid: s.pid,
-                    stamp: s.timeStamp,
-                    percent: [s.smUtil, s.memUtil, s.encUtil, s.decUtil],
-                })
-                .collect()),
-            Err(Absence::NoData) => Ok(vec![]),
-            Err(absence) => Err(absence),
-        }
+        let answer =
+            call!(device, nvmlDeviceGetProcessesUtilizationInfo(device.handle(), &raw mut request));
+        told(answer, &self.newer_samples, request.processSamplesCount, |s| Shares {
+            pid: s.pid,
+            stamp: s.timeStamp,
+            percent: [s.smUtil, s.memUtil, s.encUtil, s.decUtil],
+        })
     }
 
     /// Gives a listed process its shares. No sample of a listed process means that it did nothing:
@@ -267,6 +251,20 @@ impl ProcessReader {
         process.memory_ratio = part(1);
         process.encoder_ratio = part(2);
         process.decoder_ratio = part(3);
+    }
+}
+
+/// The rows that a call filled; nothing found is none.
+fn told<T>(
+    answer: Result<(), Absence>,
+    rows: &[T],
+    count: u32,
+    share: impl Fn(&T) -> Shares,
+) -> Result<Vec<Shares>, Absence> {
+    match answer {
+        Ok(()) => Ok(rows.iter().take(count as usize).map(share).collect()),
+        Err(Absence::NoData) => Ok(vec![]),
+        Err(absence) => Err(absence),
     }
 }
 

@@ -282,7 +282,7 @@ impl<'d, 's> GpuReader<'d, 's> {
                 Health::Lost { since_ms, answer: codes::words(code) }
             }
             Some(code) if code == codes::RESET_REQUIRED || silent || self.over => {
-                Health::Failing { since_ms, answer: codes::words(code) }
+                Health::Failing { code, since_ms, answer: codes::words(code) }
             }
             _ => Health::Answering,
         };

@@ -260,6 +260,7 @@ pub struct Device<'s> {
     handle: sys::nvmlDevice_t,
     answers: RefCell<HashMap<(&'static str, u32), Absence>>,
     fault: Cell<Option<u32>>,
+    last: Cell<Option<u32>>,
 }
 
 impl<'s> Device<'s> {
@@ -295,6 +296,7 @@ impl<'s> Device<'s> {
             handle,
             answers: RefCell::default(),
             fault: Cell::default(),
+            last: Cell::default(),
         }
     }
 
@@ -348,10 +350,12 @@ impl<'s> Device<'s> {
         variant: u32,
         call: impl FnOnce() -> Option<u32>,
     ) -> Result<(), Absence> {
+        self.last.set(None);
         if let Some(absence) = self.answers.borrow().get(&(name, variant)) {
             return Err(absence.clone());
         }
         let code = call();
+        self.last.set(code);
         if let Some(code) = code
             && (codes::ends_session(code)
                 || codes::is_lost(code)
@@ -360,6 +364,11 @@ impl<'s> Device<'s> {
             self.fault.set(Some(code));
         }
         remember(&mut self.answers.borrow_mut(), name, variant, code)
+    }
+
+    /// What the driver answered to the last call; `None` where it was not asked.
+    pub(crate) fn last_code(&self) -> Option<u32> {
+        self.last.get()
     }
 
     /// The last code that spoke of the whole GPU or driver since this was asked.
