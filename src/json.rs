@@ -11,6 +11,19 @@ use serde_json::{Map, Value, json};
 
 /// The document, indented.
 pub(crate) fn document(snapshot: &Snapshot) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string_pretty(&value(snapshot)?)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// The document in one line.
+pub(crate) fn line(snapshot: &Snapshot) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string(&value(snapshot)?)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn value(snapshot: &Snapshot) -> anyhow::Result<Value> {
     let mut root = serde_json::to_value(snapshot)?;
     let ledgers = ledgers(snapshot);
     if let Some(gpus) = root["gpus"].as_array_mut() {
@@ -25,9 +38,7 @@ pub(crate) fn document(snapshot: &Snapshot) -> anyhow::Result<String> {
         lift_absences(&mut root[subject]);
     }
     root["findings"] = serde_json::to_value(playbooks::judge(snapshot))?;
-    let mut text = serde_json::to_string_pretty(&root)?;
-    text.push('\n');
-    Ok(text)
+    Ok(root)
 }
 
 fn add_ledger(gpu: &mut Value, ledger: &Ledger) -> anyhow::Result<()> {

@@ -65,6 +65,7 @@ mod tests {
             history: &history,
             findings: &[],
             feed: &feed,
+            past: &crate::view::Past::default(),
             now_ms: 0,
             utc_offset_seconds: 0,
         };

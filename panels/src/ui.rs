@@ -17,7 +17,7 @@ use crate::keys::{self, Command};
 use crate::panels::{self, Focus, PANELS, Panel, Reply};
 use crate::text;
 use crate::theme::Theme;
-use crate::view::View;
+use crate::view::{ChartRequest, View};
 
 /// What the program shall do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,41 @@ pub enum Action {
     },
     /// Put a text on the clipboard of the terminal.
     Copy(String),
+    /// Show another moment.
+    Travel(Travel),
+    /// Ask for a metric over time; the answer comes with a later view.
+    Chart(ChartRequest),
+}
+
+/// Which other moment to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Travel {
+    /// The snapshot before this one, or after it.
+    Step {
+        /// Towards now.
+        forward: bool,
+    },
+    /// So much earlier (negative) or later.
+    By {
+        /// The distance.
+        ms: i64,
+    },
+    /// This moment, or the nearest before it.
+    To {
+        /// Milliseconds since 1970.
+        ms: u64,
+    },
+    /// The thing that happened before this moment, or after it.
+    Mark {
+        /// Towards now.
+        forward: bool,
+    },
+    /// The oldest moment.
+    Oldest,
+    /// The newest: live again, or the end of the recording.
+    Newest,
+    /// Let the time run, or stop it.
+    TogglePlay,
 }
 
 /// A signal that ends a process.

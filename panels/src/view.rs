@@ -3,6 +3,7 @@
 use probes::finding::Finding;
 use probes::history::History;
 use probes::ledger::Ledger;
+use probes::past::{Mark, MetricPast, Span};
 use probes::snapshot::Snapshot;
 
 /// One moment, as the panels see it.
@@ -17,17 +18,63 @@ pub struct View<'a> {
     pub findings: &'a [Finding],
     /// Where snapshots come from and how they arrive.
     pub feed: &'a Feed,
+    /// What is known of the past, as far as it was asked for.
+    pub past: &'a Past,
     /// Wall clock, milliseconds since 1970.
     pub now_ms: u64,
     /// Offset of local time from UTC, in seconds.
     pub utc_offset_seconds: i32,
 }
 
+/// What is known of the past, as far as it was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// The stretch that is recorded; `None` where nothing is, or where it is not known yet.
+    pub span: Option<Span>,
+    /// Why there is no past to travel to, where there is none: no daemon, no right, an error.
+    pub trouble: Option<String>,
+    /// The moment that is shown, milliseconds since 1970; `None` while the picture is live.
+    pub cursor_ms: Option<u64>,
+    /// The cursor moves by itself, at the pace of the clock.
+    pub playing: bool,
+    /// What happened in the stretch of the chart, or in all that is recorded, oldest first.
+    pub marks: Vec<Mark>,
+    /// The metric over time that was asked for last.
+    pub chart: Option<Chart>,
+}
+
+/// A metric over a stretch of time, asked for and, after a moment, answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// What was asked.
+    pub request: ChartRequest,
+    /// What came back: the values, or why there are none; `None` while it is on its way.
+    pub answer: Option<Result<MetricPast, String>>,
+}
+
+/// What a chart shall show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChartRequest {
+    /// Name of a row of the metric tables.
+    pub metric: String,
+    /// Begin, milliseconds since 1970.
+    pub from_ms: u64,
+    /// End.
+    pub to_ms: u64,
+    /// Points that can be drawn; the step is chosen so that no more come.
+    pub points: u32,
+}
+
 impl View<'_> {
+    /// Whether the picture is of the past: a recording, or a daemon's history.
+    pub fn travels(&self) -> bool {
+        self.feed.source == Source::Recording || self.past.cursor_ms.is_some()
+    }
+
     /// The moment that the picture is of, from which ages count: now, or when the snapshot was taken
     /// where the picture is held or recorded.
     pub fn at_ms(&self) -> u64 {
-        let still = self.feed.paused || self.feed.source == Source::Recording;
+        let still = self.feed.paused || self.travels();
         match self.snapshot.taken_at_ms {
             taken if still && taken > 0 => taken,
             _ => self.now_ms,

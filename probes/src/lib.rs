@@ -19,6 +19,7 @@ pub mod ledger;
 pub mod machine;
 pub mod metric;
 pub mod nvml;
+pub mod past;
 pub mod pci;
 pub mod proc;
 pub mod reading;

@@ -37,10 +37,10 @@ async fn take(roots: &Roots, after: Duration) -> anyhow::Result<Snapshot> {
     let mut feed = ChildFeed::start(roots, PACE)?;
     let earliest = Instant::now() + after;
     let deadline = earliest + PATIENCE;
-    let mut best = feed.next().await.context(NO_SNAPSHOT)?;
+    let mut best = feed.next().await.context(NO_SNAPSHOT)?.snapshot;
     while !(is_complete(&best) && Instant::now() >= earliest) && Instant::now() < deadline {
         match tokio::time::timeout(deadline - Instant::now(), feed.next()).await {
-            Ok(snapshot) => best = snapshot.context(NO_SNAPSHOT)?,
+            Ok(frame) => best = frame.context(NO_SNAPSHOT)?.snapshot,
             Err(_) => break,
         }
     }

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyModifiers};
 use panels::theme::{Depth, Theme, ascii_from_env};
 use panels::ui::{Action, Ui};
-use panels::view::{Feed, View};
+use panels::view::{Feed, Past, View};
 use probes::finding::Finding;
 use probes::history::History;
 use probes::ledger::{Ledger, ledgers};
@@ -132,6 +132,7 @@ struct Picture {
     /// The history as it stood when the picture was held.
     held: Option<History>,
     feed: Feed,
+    past: Past,
     utc_offset_seconds: i32,
 }
 
@@ -143,6 +144,7 @@ impl Picture {
             history: self.held.as_ref().unwrap_or(&self.history),
             findings: &self.findings,
             feed: &self.feed,
+            past: &self.past,
             now_ms,
             utc_offset_seconds: self.utc_offset_seconds,
         }
@@ -180,6 +182,7 @@ impl App {
                 history: History::new(KEPT),
                 held: None,
                 feed: Feed { interval_ms: millis(roots.interval), ..Feed::default() },
+                past: Past::default(),
                 utc_offset_seconds: jiff::tz::TimeZone::system().to_offset(now).seconds(),
             },
             interval: roots.interval,
@@ -197,7 +200,7 @@ impl App {
             return Arrival::Restart;
         };
         match tokio::time::timeout(patience, feed.next()).await {
-            Ok(Ok(snapshot)) => Arrival::Snapshot(Box::new(snapshot)),
+            Ok(Ok(frame)) => Arrival::Snapshot(Box::new(frame.snapshot)),
             Ok(Err(error)) => Arrival::Ended(format!("{error:#}")),
             Err(_) => Arrival::Silence,
         }
@@ -293,6 +296,7 @@ impl App {
                 self.ui.notice(answer, self.machine.now_ms());
                 Flow::Draw
             }
+            Action::Travel(_) | Action::Chart(_) => Flow::Keep,
             Action::Copy(text) => {
                 Screen::copy(&text).context("cannot write to the terminal")?;
                 self.ui.notice("copied", self.machine.now_ms());

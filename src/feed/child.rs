@@ -28,11 +28,19 @@ const PIPE_BYTES: usize = 1 << 20;
 /// So much of the end of what a sampler complains of is kept.
 const KEPT_COMPLAINT_BYTES: usize = 4096;
 
+/// A snapshot as it came.
+pub(crate) struct Frame {
+    /// As the sampler encoded it.
+    pub(crate) bytes: Vec<u8>,
+    /// Decoded.
+    pub(crate) snapshot: Snapshot,
+}
+
 /// A running sampler.
 pub(crate) struct ChildFeed {
     child: Child,
     commands: Option<ChildStdin>,
-    snapshots: mpsc::Receiver<anyhow::Result<Snapshot>>,
+    frames: mpsc::Receiver<anyhow::Result<Frame>>,
     last_words: JoinHandle<String>,
 }
 
@@ -58,16 +66,16 @@ impl ChildFeed {
         // kernel that refuses leaves it as it is.
         let _ = rustix::pipe::fcntl_setpipe_size(&frames, PIPE_BYTES);
         let complaints = child.stderr.take().context("the sampler has no error output")?;
-        let (sender, snapshots) = mpsc::channel(WAITING);
+        let (sender, received) = mpsc::channel(WAITING);
         tokio::spawn(listen(frames, sender));
         let last_words = tokio::spawn(hear(complaints));
-        Ok(Self { child, commands, snapshots, last_words })
+        Ok(Self { child, commands, frames: received, last_words })
     }
 
     /// The next snapshot, or why there are no more. May be dropped half way.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Snapshot> {
-        match self.snapshots.recv().await {
-            Some(Ok(snapshot)) => Ok(snapshot),
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Frame> {
+        match self.frames.recv().await {
+            Some(Ok(frame)) => Ok(frame),
             Some(Err(error)) => Err(error),
             None => {
                 let how = match tokio::time::timeout(GOODBYE, self.child.wait()).await {
@@ -116,13 +124,12 @@ async fn hear(mut complaints: ChildStderr) -> String {
 }
 
 /// Reads frames until the pipe ends or nobody wants them.
-async fn listen(frames: ChildStdout, sender: mpsc::Sender<anyhow::Result<Snapshot>>) {
+async fn listen(frames: ChildStdout, sender: mpsc::Sender<anyhow::Result<Frame>>) {
     let mut frames = BufReader::new(frames);
-    let mut buffer = Vec::new();
     while let Ok(length) = frames.read_u32_le().await {
-        let snapshot = read_frame(&mut frames, length as usize, &mut buffer).await;
-        let is_last = snapshot.is_err();
-        if sender.send(snapshot).await.is_err() || is_last {
+        let frame = read_frame(&mut frames, length as usize).await;
+        let is_last = frame.is_err();
+        if sender.send(frame).await.is_err() || is_last {
             return;
         }
     }
@@ -131,10 +138,10 @@ async fn listen(frames: ChildStdout, sender: mpsc::Sender<anyhow::Result<Snapsho
 async fn read_frame(
     frames: &mut BufReader<ChildStdout>,
     length: usize,
-    buffer: &mut Vec<u8>,
-) -> anyhow::Result<Snapshot> {
+) -> anyhow::Result<Frame> {
     anyhow::ensure!(length <= MOST_FRAME_BYTES, "the sampler sent a frame of {length} bytes");
-    buffer.resize(length, 0);
-    frames.read_exact(buffer).await.context("the sampler ended in a frame")?;
-    Snapshot::decode(buffer).context("cannot read the sampler's frame")
+    let mut bytes = vec![0; length];
+    frames.read_exact(&mut bytes).await.context("the sampler ended in a frame")?;
+    let snapshot = Snapshot::decode(&bytes).context("cannot read the sampler's frame")?;
+    Ok(Frame { bytes, snapshot })
 }

@@ -2,7 +2,7 @@
 
 use panels::theme::{Depth, Theme};
 use panels::ui::Ui;
-use panels::view::{Feed, View};
+use panels::view::{Feed, Past, View};
 use probes::finding::Finding;
 use probes::history::History;
 use probes::ledger::{Ledger, ledgers};
@@ -54,6 +54,7 @@ fn draw(picture: &Picture, panel: &str, (width, height): (u16, u16), theme: Them
         history: &picture.history,
         findings: &picture.findings,
         feed: &feed,
+        past: &Past::default(),
         now_ms: NOW_MS,
         utc_offset_seconds: 0,
     };

@@ -1,7 +1,7 @@
 //! Boxes to draw: snapshots built by hand, each with one thing to see. Shared by tests and bench.
 #![allow(dead_code, reason = "the bench and the tests each use a part")]
 
-use panels::view::{Feed, View};
+use panels::view::{Feed, Past, View};
 use probes::driver::{DeviceNode, Driver, DriverProblem, PciGpu, Session};
 use probes::finding::{Finding, Severity, Subject};
 use probes::history::History;
@@ -41,6 +41,7 @@ pub(crate) struct Shown {
     pub(crate) history: History,
     pub(crate) findings: Vec<Finding>,
     pub(crate) feed: Feed,
+    pub(crate) past: Past,
 }
 
 impl Shown {
@@ -68,7 +69,7 @@ impl Shown {
         }
         let ledgers = ledger::ledgers(&snapshot);
         let feed = Feed { interval_ms: 1000, last_ms: Some(NOW - 300), ..Feed::default() };
-        Self { snapshot, ledgers, history, findings, feed }
+        Self { snapshot, ledgers, history, findings, feed, past: Past::default() }
     }
 
     pub(crate) fn view(&self) -> View<'_> {
@@ -78,6 +79,7 @@ impl Shown {
             history: &self.history,
             findings: &self.findings,
             feed: &self.feed,
+            past: &self.past,
             now_ms: NOW,
             utc_offset_seconds: 0,
         }

@@ -50,6 +50,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         ledgers: &ledgers(&snapshot),
         history: &history,
         findings: &findings,
+        past: &panels::view::Past::default(),
         feed: &feed,
         now_ms: snapshot.taken_at_ms.saturating_add(u64::from(look)),
         utc_offset_seconds: i32::from(look) * 300 - 36_000,

@@ -1,0 +1,1 @@
+//! The configuration: defaults, files, environment, flags, in this order.

@@ -1,0 +1,1 @@
+//! HTTP on the unix socket.

@@ -1,0 +1,1 @@
+//! Starts the sampler, listens to it, lets it go.

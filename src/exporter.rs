@@ -1,0 +1,1 @@
+//! The newest moment as metrics for Prometheus.

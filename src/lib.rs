@@ -1,0 +1,45 @@
+//! The program `infertop`. It is a library only so that fuzz targets reach its parsers; the one door
+//! for everything else is [`main`], which parses the command line, runs the command and prints its
+//! error.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+mod client;
+mod commands;
+mod config;
+mod daemon;
+mod exporter;
+mod feed;
+mod json;
+mod kill;
+mod moment;
+mod own_cost;
+mod paths;
+mod report;
+mod sampler;
+mod store;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use cli::{Cli, Command};
+
+/// Does what the command line says.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        None => commands::top::run(&cli.roots, &cli.screen),
+        Some(Command::Once(once)) => commands::once::run(&cli.roots, &once),
+        Some(Command::Sampler) => commands::sampler::run(&cli.roots),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            report::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! One tick as the daemon keeps it: what the sampler sent, what was made of it, and the encodings
+//! that clients ask for, each made once and only when somebody asks.
+
+use std::sync::OnceLock;
+
+use axum::body::Bytes;
+use probes::finding::Finding;
+use probes::snapshot::Snapshot;
+
+/// One tick.
+pub(crate) struct Moment {
+    /// Counts up by one with each tick of this daemon, whatever sampler it came from.
+    pub(crate) number: u64,
+    /// The snapshot as the sampler encoded it; what is stored and streamed.
+    pub(crate) bytes: Bytes,
+    /// The same, decoded.
+    pub(crate) snapshot: Snapshot,
+    /// What is wrong, worst first.
+    pub(crate) findings: Vec<Finding>,
+    json: OnceLock<Bytes>,
+}
+
+impl Moment {
+    /// A tick, judged.
+    pub(crate) fn new(number: u64, bytes: Bytes, snapshot: Snapshot) -> Self {
+        let findings = playbooks::judge(&snapshot);
+        Self { number, bytes, snapshot, findings, json: OnceLock::new() }
+    }
+
+    /// The document of `infertop once --json`, in one line.
+    pub(crate) fn json(&self) -> Bytes {
+        let make = || crate::json::line(&self.snapshot).unwrap_or_default().into();
+        self.json.get_or_init(make).clone()
+    }
+}
