@@ -33,6 +33,8 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         None => commands::top::run(&cli.roots, &cli.screen),
         Some(Command::Once(once)) => commands::once::run(&cli.roots, &once),
+        Some(Command::Daemon(daemon)) => commands::daemon::run(&cli.roots, &daemon),
+        Some(Command::Config(config)) => commands::config::run(&config),
         Some(Command::Sampler) => commands::sampler::run(&cli.roots),
     };
     match result {

@@ -60,7 +60,7 @@ fn require_terminal() -> anyhow::Result<()> {
 
 async fn show(roots: &Roots, options: &cli::Screen) -> anyhow::Result<ExitCode> {
     // The sampler starts while the terminal is taken.
-    let feed = ChildFeed::start(roots, roots.interval)?;
+    let feed = ChildFeed::start(roots, roots.interval())?;
     let mut app = App::new(roots, options, feed)?;
     let mut screen = Screen::take(!options.no_mouse)?;
     app.draw(&mut screen)?;
@@ -181,11 +181,11 @@ impl App {
                 findings: Vec::new(),
                 history: History::new(KEPT),
                 held: None,
-                feed: Feed { interval_ms: millis(roots.interval), ..Feed::default() },
+                feed: Feed { interval_ms: millis(roots.interval()), ..Feed::default() },
                 past: Past::default(),
                 utc_offset_seconds: jiff::tz::TimeZone::system().to_offset(now).seconds(),
             },
-            interval: roots.interval,
+            interval: roots.interval(),
             own: (Instant::now(), own_cost::cpu_seconds()),
             area: Rect::default(),
         })
