@@ -13,7 +13,7 @@ use crate::daemon::{self, Begin, log};
 use crate::paths::Whereabouts;
 
 /// Looking into the past, searching `/proc` and reading the configuration block; so many at a time.
-const BLOCKING_THREADS: usize = 4;
+const BLOCKING_THREADS: usize = 8;
 const STACK_BYTES: usize = 1 << 20;
 
 /// Runs a daemon, or asks one that runs.

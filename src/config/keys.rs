@@ -212,8 +212,25 @@ impl Key {
 
     /// Its value as it is written in a file; `None` for nothing.
     pub(crate) fn show(&self, config: &Config) -> Option<String> {
-        // A slot is for changing; a copy is changed in no one's sight.
+        // A slot is for changing, which a copy may be.
         (self.slot)(&mut config.clone()).show()
+    }
+}
+
+impl Key {
+    /// Takes this key's value from another configuration.
+    pub(crate) fn copy(&self, from: &Config, to: &mut Config) {
+        let mut from = from.clone();
+        match ((self.slot)(&mut from), (self.slot)(to)) {
+            (Slot::Number { value: from, .. }, Slot::Number { value: to, .. }) => *to = *from,
+            (Slot::Word(from), Slot::Word(to)) => to.clone_from(from),
+            (Slot::Level(from), Slot::Level(to)) => *to = *from,
+            (Slot::Path(from), Slot::Path(to)) => to.clone_from(from),
+            (Slot::MaybePath(from), Slot::MaybePath(to)) => to.clone_from(from),
+            (Slot::MaybeAddress(from), Slot::MaybeAddress(to)) => *to = *from,
+            // A key has one slot.
+            _ => {}
+        }
     }
 }
 
@@ -310,6 +327,9 @@ mod tests {
                 None => {
                     (key.slot)(&mut config).put(&Given::Text(key.example)).unwrap();
                     let shown = key.show(&config).unwrap();
+                    let mut copy = Config::default();
+                    key.copy(&config, &mut copy);
+                    assert_eq!(copy, config, "{path}");
                     assert_eq!(shown, format!("\"{}\"", key.example), "{path}");
                 }
             }
