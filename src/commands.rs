@@ -1,5 +1,7 @@
 //! The commands, one file each.
 
+pub(crate) mod config;
+pub(crate) mod daemon;
 pub(crate) mod export;
 pub(crate) mod once;
 pub(crate) mod record;

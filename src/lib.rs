@@ -10,7 +10,6 @@ mod commands;
 mod config;
 mod daemon;
 mod dashboard;
-mod duration;
 mod exporter;
 mod feed;
 mod json;
@@ -39,6 +38,8 @@ pub fn main() -> ExitCode {
         Some(Command::Record(record)) => commands::record::run(&cli.roots, &record),
         Some(Command::Export(export)) => commands::export::run(&export),
         Some(Command::Once(once)) => commands::once::run(&cli.roots, &once),
+        Some(Command::Daemon(daemon)) => commands::daemon::run(&cli.roots, &daemon),
+        Some(Command::Config(config)) => commands::config::run(&config),
         Some(Command::Sampler) => commands::sampler::run(&cli.roots),
     };
     match result {
