@@ -8,6 +8,6 @@ use crate::paths;
 
 /// Shows a recording, or what the daemon of this box remembers.
 pub(crate) fn run(roots: &Roots, replay: &Replay) -> anyhow::Result<ExitCode> {
-    let file = replay.file.clone().unwrap_or_else(paths::store_file);
+    let file = replay.file.clone().map_or_else(paths::store_file, Ok)?;
     dashboard::run(Subject::File(file), roots, &replay.screen, replay.screen.at.as_deref())
 }
