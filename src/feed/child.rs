@@ -135,10 +135,7 @@ async fn listen(frames: ChildStdout, sender: mpsc::Sender<anyhow::Result<Frame>>
     }
 }
 
-async fn read_frame(
-    frames: &mut BufReader<ChildStdout>,
-    length: usize,
-) -> anyhow::Result<Frame> {
+async fn read_frame(frames: &mut BufReader<ChildStdout>, length: usize) -> anyhow::Result<Frame> {
     anyhow::ensure!(length <= MOST_FRAME_BYTES, "the sampler sent a frame of {length} bytes");
     let mut bytes = vec![0; length];
     frames.read_exact(&mut bytes).await.context("the sampler ended in a frame")?;
