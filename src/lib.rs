@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod cli;
 mod client;
 mod commands;
@@ -22,6 +23,7 @@ mod report;
 mod sampler;
 mod store;
 mod terminal;
+mod when;
 
 use std::process::ExitCode;
 
