@@ -9,7 +9,10 @@ pub(crate) fn now_ms() -> u64 {
 
 /// Numbers below this are seconds that somebody forgot to multiply: as milliseconds they lie before
 /// April 1973.
-const LEAST_MS: u64 = 100_000_000_000;
+pub(crate) const LEAST_MS: u64 = 100_000_000_000;
+
+/// The year 2243; no clock is meant to be later.
+pub(crate) const MOST_MS: u64 = 1 << 43;
 
 /// A moment: milliseconds since 1970, RFC 3339, `-2h` (so long ago) or `now`.
 pub(crate) fn parse_time(text: &str, now_ms: u64) -> Result<u64, String> {

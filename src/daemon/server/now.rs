@@ -93,6 +93,7 @@ fn status(sampling: &Sampling) -> (Status, Vec<String>) {
             (Status::Degraded, vec!["the sampler runs and sends nothing".into()])
         }
         Sampling::Ended { why, .. } => (Status::Degraded, vec![why.clone()]),
+        Sampling::Releasing { .. } => (Status::Degraded, vec!["the GPUs are being let go".into()]),
         Sampling::Released { .. } => {
             (Status::Released, vec!["the GPUs were let go on request".into()])
         }
