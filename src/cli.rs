@@ -28,6 +28,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Take one snapshot, print it as a table or as JSON, and exit.
     Once(Once),
+    /// Show a recording, or what the daemon of this box remembers, in the same panels.
+    Replay(Replay),
+    /// Write snapshots to a file for replay, without a daemon, until it is stopped.
+    Record(Record),
+    /// Write a stretch of what the daemon remembers to a file that can be handed on.
+    Export(Export),
     /// Watch for months: keep history, serve a socket and metrics.
     Daemon(Daemon),
     /// Print the commented default configuration, or check one.
@@ -46,6 +52,44 @@ pub(crate) struct Once {
     /// Watch for so long first: rates and the costs of calls are then of this time.
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub(crate) after: Option<Duration>,
+}
+
+/// What is shown of the past.
+#[derive(Args)]
+pub(crate) struct Replay {
+    /// The recording; without it, what the daemon of this box remembers.
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) screen: Screen,
+}
+
+/// What is recorded.
+#[derive(Args)]
+pub(crate) struct Record {
+    /// The file to write; it must not exist.
+    pub(crate) file: PathBuf,
+    /// Stop after so long: 90s, 10m, 2h. Without it, until Ctrl-C.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch)]
+    pub(crate) length: Option<Duration>,
+}
+
+/// Which stretch is handed on.
+#[derive(Args)]
+pub(crate) struct Export {
+    /// The file to write; it must not exist.
+    pub(crate) file: PathBuf,
+    /// Begin: 03:12, -2h, "2026-11-30 14:00".
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) from: String,
+    /// End; without it, now.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) to: Option<String>,
+    /// Another file than the store of this box's daemon.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+    /// Leave names of host, users, containers and commands in; secrets never are.
+    #[arg(long)]
+    pub(crate) keep_names: bool,
 }
 
 /// How the daemon runs, or what is asked of one that runs.
@@ -143,6 +187,16 @@ pub(crate) struct Screen {
     /// Panel to begin with.
     #[arg(long, short = 'p', value_name = "NAME")]
     pub(crate) panel: Option<String>,
+    /// Moment to begin with, where a daemon or a recording remembers it: 03:12, -2h,
+    /// "2026-11-30 14:00".
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) at: Option<String>,
+    /// Read this box even where a daemon answers.
+    #[arg(long)]
+    pub(crate) no_daemon: bool,
+    /// The daemon's socket [env: `INFERTOP_SOCKET`].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -164,6 +218,11 @@ impl Roots {
             nvml_library: self.nvml_lib.clone().or_else(from_environment),
             frozen_ms: None,
         }
+    }
+
+    /// Whether they make the machine that a daemon on this box reads.
+    pub(crate) fn are_usual(&self) -> bool {
+        self.paths().iter().all(|(_, path)| path.is_none())
     }
 
     /// Time between two snapshots.

@@ -17,6 +17,7 @@ mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use probes::finding::Severity;
@@ -28,6 +29,7 @@ use tokio::sync::{Semaphore, mpsc, watch as channel};
 use crate::config::{Config, Layers};
 use crate::feed::child::Frame;
 use crate::moment::Moment;
+use crate::store::{Start, StoreHandle};
 
 use hub::{Hub, Paths, Request, Sampling};
 use reload::Reload;
@@ -35,6 +37,9 @@ use sight::Sight;
 use supervisor::Supervisor;
 use systemd::Service;
 use watch::{Changed, Places};
+
+/// At the end the store gets so long to write what waits.
+const STORE_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a daemon begins with.
 pub(crate) struct Begin {
@@ -51,7 +56,15 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let mut service = Service::from_environment();
     let Begin { config, layers, paths, sampler } = begin;
-    let (hub, asked) = Hub::new(paths, Machine::default().now_ms());
+    let started_ms = Machine::default().now_ms();
+    let start = Start {
+        version: env!("CARGO_PKG_VERSION").into(),
+        boot_id: probes::host::read_boot_id(&config.roots().machine()).text().into(),
+        pid: std::process::id(),
+        at_ms: started_ms,
+    };
+    let store = StoreHandle::start(&paths.state, config.limits(), start);
+    let (hub, asked) = Hub::new(paths, store, started_ms);
     let hub = Arc::new(hub);
     serve(&hub, &config)?;
 
@@ -83,7 +96,12 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
 }
 
 /// Everything that runs beside the supervisor.
-fn serve(_hub: &Arc<Hub>, _config: &Config) -> anyhow::Result<()> {
+fn serve(hub: &Arc<Hub>, config: &Config) -> anyhow::Result<()> {
+    let socket = server::bind(&hub.paths.socket, Some(&config.group))?;
+    if let Some(note) = &socket.note {
+        log::warning(note);
+    }
+    tokio::spawn(server::serve(Arc::clone(hub), socket));
     Ok(())
 }
 
@@ -136,6 +154,7 @@ impl Daemon {
         self.number += 1;
         self.sight.look(&frame.snapshot);
         let moment = Arc::new(Moment::new(self.number, frame.bytes.into(), frame.snapshot));
+        self.hub.store.keep(&moment);
         self.hub.newest.send_replace(Some(moment));
     }
 
@@ -207,6 +226,7 @@ impl Daemon {
     async fn end(self) {
         self.hub.mark(MarkKind::DaemonEnd, Severity::Info, "the daemon ended");
         self.supervisor.finish().await;
+        self.hub.store.finish(STORE_ENDS_WITHIN);
     }
 }
 

@@ -2,7 +2,7 @@
 //! systemd, which names the folders that it has made for a service.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
@@ -107,10 +107,17 @@ pub(crate) fn sockets() -> Vec<PathBuf> {
     Whereabouts::default().sockets()
 }
 
+/// What a daemon on this box remembers: the store of the own daemon where there is one, else that of
+/// the system's.
+pub(crate) fn store_file() -> anyhow::Result<PathBuf> {
+    let own = Whereabouts::default().state()?.join(crate::store::FILE);
+    let system = Path::new(SYSTEM_STATE).join(crate::store::FILE);
+    Ok(if own.exists() || !system.exists() { own } else { system })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn user(variable: fn(&str) -> Option<OsString>) -> Whereabouts {
         Whereabouts { root: false, variable }

@@ -4,6 +4,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use crate::metric::{Metric, Pick};
 use crate::nvml;
 use crate::snapshot::{Gpu, Snapshot};
@@ -27,7 +29,8 @@ pub const TRACKED: &[&str] = &[
 ];
 
 /// The last values of the tracked metrics.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(from = "Sent", into = "Sent")]
 pub struct History {
     capacity: usize,
     rows: Vec<&'static Metric<Gpu>>,
@@ -77,6 +80,19 @@ impl History {
         }
     }
 
+    /// Puts what another history knows of the time before in front of what this one has.
+    pub fn put_before(&mut self, older: &Self) {
+        prepend(&mut self.host_cpu, &older.host_cpu, self.capacity);
+        for (gpu, theirs) in &older.gpus {
+            let Some(own) = self.gpus.get_mut(gpu) else { continue };
+            for (ring, row) in own.iter_mut().zip(&self.rows) {
+                if let Some(at) = older.rows.iter().position(|other| other.name == row.name) {
+                    prepend(ring, &theirs[at], self.capacity);
+                }
+            }
+        }
+    }
+
     /// A GPU's past values of a tracked metric, oldest first, NaN for gaps; empty when unknown.
     pub fn series(&self, gpu: &Gpu, metric: &str) -> impl DoubleEndedIterator<Item = f32> + '_ {
         let row = self.rows.iter().position(|row| row.name == metric);
@@ -100,6 +116,54 @@ impl History {
     }
 }
 
+/// Whatever is received, no ring is longer.
+const LONGEST: usize = 100_000;
+
+/// A history between two processes, which may know different metrics.
+#[derive(Serialize, Deserialize)]
+struct Sent {
+    capacity: usize,
+    metrics: Vec<String>,
+    gpus: HashMap<String, Vec<VecDeque<f32>>>,
+    host_cpu: VecDeque<f32>,
+    last_sequence: Option<u64>,
+    lost: u64,
+}
+
+impl From<History> for Sent {
+    fn from(history: History) -> Self {
+        let History { capacity, rows, gpus, host_cpu, last_sequence, lost } = history;
+        let metrics = rows.iter().map(|row| row.name.to_string()).collect();
+        Self { capacity, metrics, gpus, host_cpu, last_sequence, lost }
+    }
+}
+
+impl From<Sent> for History {
+    fn from(sent: Sent) -> Self {
+        let mut history = Self::new(sent.capacity.clamp(1, LONGEST));
+        let capacity = history.capacity;
+        let cut = |mut ring: VecDeque<f32>| {
+            ring.drain(..ring.len().saturating_sub(capacity));
+            ring
+        };
+        for (gpu, mut rings) in sent.gpus {
+            let longest = rings.iter().map(VecDeque::len).max().unwrap_or_default();
+            let taken = history.rows.iter().map(|row| {
+                let at = sent.metrics.iter().position(|name| name == row.name);
+                let ring = at.and_then(|at| rings.get_mut(at)).map(std::mem::take);
+                // A metric that the sender does not keep is a gap as long as the others.
+                cut(ring.unwrap_or_else(|| vec![f32::NAN; longest].into()))
+            });
+            let taken = taken.collect();
+            history.gpus.insert(gpu, taken);
+        }
+        history.host_cpu = cut(sent.host_cpu);
+        history.last_sequence = sent.last_sequence;
+        history.lost = sent.lost;
+        history
+    }
+}
+
 fn key(gpu: &Gpu) -> String {
     gpu.uuid.value().cloned().unwrap_or_else(|| gpu.label())
 }
@@ -110,6 +174,12 @@ fn put(ring: &mut VecDeque<f32>, capacity: usize, value: f64) {
         ring.pop_front();
     }
     ring.push_back(value as f32);
+}
+
+fn prepend(ring: &mut VecDeque<f32>, older: &VecDeque<f32>, capacity: usize) {
+    for value in older.iter().rev().take(capacity.saturating_sub(ring.len())) {
+        ring.push_front(*value);
+    }
 }
 
 #[cfg(test)]
@@ -142,5 +212,55 @@ mod tests {
         history.new_feed();
         history.push(&tick(1, 0.5, Health::Answering));
         assert_eq!(history.lost(), 2);
+    }
+
+    #[test]
+
+    fn what_was_before_stands_in_front_and_the_newest_is_kept() {
+        let (mut older, mut history) = (History::new(3), History::new(3));
+        for (sequence, busy) in [(1, 0.1), (2, 0.2), (3, 0.3)] {
+            older.push(&tick(sequence, busy, Health::Answering));
+        }
+        history.push(&tick(4, 0.4, Health::Answering));
+        history.put_before(&older);
+        let series: Vec<f32> = history.series(&Gpu::default(), "infertop_gpu_busy_ratio").collect();
+        assert_eq!(series, [0.2, 0.3, 0.4]);
+        assert_eq!(history.lost(), 0);
+    }
+
+    #[test]
+    fn a_history_that_is_sent_goes_on_where_it_was() {
+        let mut history = History::new(3);
+        history.push(&tick(1, 0.5, Health::Answering));
+        let bytes = rmp_serde::to_vec_named(&history).unwrap();
+        let mut arrived: History = rmp_serde::from_slice(&bytes).unwrap();
+        for history in [&mut history, &mut arrived] {
+            for sequence in [3, 4, 5] {
+                history.push(&tick(sequence, 0.1, Health::Answering));
+            }
+        }
+        let series = |history: &History| -> Vec<f32> {
+            history.series(&Gpu::default(), "infertop_gpu_busy_ratio").collect()
+        };
+        assert_eq!(series(&history), series(&arrived));
+        assert_eq!((series(&arrived).len(), arrived.lost()), (3, 1));
+    }
+
+    #[test]
+    fn a_sender_of_another_version_leaves_gaps_and_no_more_than_fits() {
+        let busy = vec![VecDeque::from([0.1, 0.2, 0.3])];
+        let sent = Sent {
+            capacity: 2,
+            metrics: vec!["infertop_gpu_busy_ratio".into()],
+            gpus: HashMap::from([("0".to_string(), busy)]),
+            host_cpu: VecDeque::new(),
+            last_sequence: None,
+            lost: 0,
+        };
+        let history = History::from(sent);
+        let series = |metric| history.series(&Gpu::default(), metric).collect::<Vec<f32>>();
+        assert_eq!(series("infertop_gpu_busy_ratio"), [0.2, 0.3]);
+        let unknown = series("infertop_gpu_power_draw_watts");
+        assert!(unknown.len() == 2 && unknown.iter().all(|value| value.is_nan()));
     }
 }
