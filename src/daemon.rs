@@ -56,19 +56,16 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let mut service = Service::from_environment();
     let Begin { config, layers, paths, sampler } = begin;
-    let started_ms = Machine::default().now_ms();
-    let start = Start {
-        version: env!("CARGO_PKG_VERSION").into(),
-        boot_id: probes::host::read_boot_id(&config.roots().machine()).text().into(),
-        pid: std::process::id(),
-        at_ms: started_ms,
-    };
-    let store = StoreHandle::start(&paths.state, config.limits(), start);
-    let (hub, asked) = Hub::new(paths, store, started_ms);
-    let hub = Arc::new(hub);
-    serve(&hub, &config)?;
-
     let machine = config.roots().machine();
+    // Before anything is written: whose socket is taken ends here.
+    let socket = server::bind(&paths.socket, Some(&config.group))?;
+    if let Some(note) = &socket.note {
+        log::warning(note);
+    }
+    let hub = Hub::new(paths.clone(), store(&paths, &config, &machine), machine.now_ms());
+    let (hub, asked) = (Arc::new(hub.0), hub.1);
+    tokio::spawn(server::serve(Arc::clone(&hub), socket));
+
     let places = Places {
         configuration: layers.files.clone(),
         playbooks: layers.playbooks.clone(),
@@ -95,14 +92,15 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Everything that runs beside the supervisor.
-fn serve(hub: &Arc<Hub>, config: &Config) -> anyhow::Result<()> {
-    let socket = server::bind(&hub.paths.socket, Some(&config.group))?;
-    if let Some(note) = &socket.note {
-        log::warning(note);
-    }
-    tokio::spawn(server::serve(Arc::clone(hub), socket));
-    Ok(())
+/// The store, with this start noted in it.
+fn store(paths: &Paths, config: &Config, machine: &Machine) -> StoreHandle {
+    let start = Start {
+        version: env!("CARGO_PKG_VERSION").into(),
+        boot_id: probes::host::read_boot_id(machine).text().into(),
+        pid: std::process::id(),
+        at_ms: machine.now_ms(),
+    };
+    StoreHandle::start(&paths.state, config.limits(), start)
 }
 
 struct Daemon {
@@ -184,6 +182,7 @@ impl Daemon {
         let config = &self.reload.config;
         if *config != before {
             log::set_level(config.log_level);
+            self.hub.store.set_limits(config.limits());
             self.supervisor.set_interval(config.interval()).await;
             self.hub.mark(MarkKind::Reload, Severity::Info, "the configuration was read again");
         }

@@ -1,5 +1,7 @@
 //! `infertop daemon`: starts one in this process; see [`crate::daemon`].
 
+mod asking;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -18,6 +20,9 @@ const STACK_BYTES: usize = 1 << 20;
 
 /// Runs a daemon, or asks one that runs.
 pub(crate) fn run(roots: &Roots, options: &cli::Daemon) -> anyhow::Result<ExitCode> {
+    if let Some(request) = &options.request {
+        return asking::run(request, options.socket.as_ref());
+    }
     let layers = Layers::of_daemon(roots, options)?;
     let config = layers.load()?;
     log::set_level(config.log_level);

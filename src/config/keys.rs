@@ -46,8 +46,8 @@ pub(crate) enum Given<'a> {
     Text(&'a str),
     /// A flag or a variable, which have no types.
     Untyped(&'a OsStr),
-    /// Something else, by its name.
-    Other(&'a str),
+    /// Something else.
+    Other,
 }
 
 pub(crate) const KEYS: &[Key] = &[
@@ -242,7 +242,7 @@ impl Slot<'_> {
                 let number = match given {
                     Given::Number(number) => Some(*number),
                     Given::Untyped(text) => text.to_str().and_then(|text| text.parse().ok()),
-                    Given::Text(_) | Given::Other(_) => None,
+                    Given::Text(_) | Given::Other => None,
                 };
                 let fits = number.filter(|number| (*least..=*most).contains(number));
                 **value = fits.ok_or_else(|| format!("a number from {least} to {most}"))?;
@@ -288,7 +288,7 @@ impl<'a> Given<'a> {
         match self {
             Self::Text(text) => Some(text),
             Self::Untyped(text) => text.to_str(),
-            Self::Number(_) | Self::Other(_) => None,
+            Self::Number(_) | Self::Other => None,
         }
     }
 
@@ -297,7 +297,7 @@ impl<'a> Given<'a> {
         let path = match self {
             Self::Text(text) => Path::new(*text),
             Self::Untyped(text) => Path::new(*text),
-            Self::Number(_) | Self::Other(_) => return Err(A_PATH.into()),
+            Self::Number(_) | Self::Other => return Err(A_PATH.into()),
         };
         match path {
             path if path.as_os_str().is_empty() => Ok(None),
@@ -364,7 +364,7 @@ mod tests {
         assert!(put("metrics", "listen", Given::Text("9836")).is_err());
         assert!(put("metrics", "listen", Given::Text("off")).is_ok());
         assert!(put("", "log_level", Given::Text("loud")).is_err());
-        assert!(put("", "group", Given::Other("a list")).is_err());
+        assert!(put("", "group", Given::Other).is_err());
         assert_eq!(config.interval_ms, 500);
     }
 }

@@ -15,7 +15,7 @@ use super::log;
 /// The sampler is gone by then, or a driver call holds it.
 const GONE_WITHIN: Duration = Duration::from_millis(900);
 /// Looking at everybody takes milliseconds; a box with a hundred thousand processes takes longer.
-const SEARCH: Duration = Duration::from_secs(2);
+const SEARCH: Duration = Duration::from_millis(1500);
 
 /// Waits until the GPUs are let go, which has been asked for, and answers. Runs beside the loop.
 pub(crate) async fn answer(
@@ -30,13 +30,7 @@ pub(crate) async fn answer(
     let gone = sampling.wait_for(|sampling| matches!(sampling, Sampling::Released { .. }));
     let gone = tokio::time::timeout(GONE_WITHIN, gone).await.is_ok_and(|waited| waited.is_ok());
     let took = began.elapsed();
-    let search =
-        tokio::task::spawn_blocking(move || find_holders(&machine, Instant::now() + SEARCH));
-    // A process whose files cannot be read in time holds up a thread, and not the answer.
-    let found = match tokio::time::timeout(SEARCH * 2, search).await {
-        Ok(Ok(found)) => found,
-        _ => Err(Absence::NoAnswer),
-    };
+    let found = search(machine, searching).await;
     let released = released(gone, took, sampler, found);
     if !released.why.is_empty() {
         log::warning(&format!("cannot let go of the GPUs yet\n  found: {}", released.why));

@@ -13,7 +13,7 @@ use crate::config::{Config, Layers};
 use super::log::{self, Level};
 
 /// A file system that does not answer by then is tried again with the next change.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The configuration that holds, and where it comes from.
 pub(crate) struct Reload {

@@ -91,7 +91,7 @@ impl Names {
                 Err(error) => troubles.push(format!("{}: {error}", lead.folder.display())),
             }
         }
-        names.instance = Some(AsyncFd::new(instance)?);
+        names.instance = Some(registered(instance)?);
         Ok(names)
     }
 
@@ -144,6 +144,14 @@ impl Wanted {
         let begins = || *prefix && name.as_bytes().starts_with(wanted.as_bytes());
         self.watch == watch && (name == wanted || begins())
     }
+}
+
+#[expect(
+    deprecated,
+    reason = "what takes its place is unsafe for types that may change their descriptor; an OwnedFd never does"
+)]
+fn registered(instance: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::new(instance)
 }
 
 fn all_leads(places: &Places) -> Vec<Lead> {
