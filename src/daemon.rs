@@ -12,10 +12,11 @@ pub(crate) mod supervisor;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use probes::finding::Severity;
-use probes::machine::Machine;
+use probes::machine::{Machine, read_line};
 use probes::past::MarkKind;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -23,9 +24,13 @@ use tokio::sync::mpsc;
 use crate::config::{Config, Layers};
 use crate::feed::child::Frame;
 use crate::moment::Moment;
+use crate::store::{Limits, Start, StoreHandle};
 
 use hub::{Hub, Paths, Released, Request};
 use supervisor::Supervisor;
+
+/// At the end the store gets so long to write what waits.
+const FLUSH: Duration = Duration::from_millis(1500);
 
 /// What a daemon begins with.
 pub(crate) struct Begin {
@@ -41,7 +46,10 @@ pub(crate) struct Begin {
 pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let Begin { config, layers, paths, sampler } = begin;
-    let (hub, asked) = Hub::new(paths, Machine::default().now_ms());
+    let machine = Machine::default();
+    let now_ms = machine.now_ms();
+    let store = StoreHandle::start(&paths.state, limits(&config), start(&machine, now_ms));
+    let (hub, asked) = Hub::new(paths, store, now_ms);
     let hub = Arc::new(hub);
     serve(&hub, &config)?;
     let supervisor = Supervisor::new(Arc::clone(&hub), sampler, config.roots(), config.interval());
@@ -52,8 +60,31 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How much the configuration lets the store keep.
+fn limits(config: &Config) -> Limits {
+    let days = |days: u64| u32::try_from(days).unwrap_or(u32::MAX);
+    Limits {
+        raw_days: days(config.store.raw_days),
+        rollup_days: days(config.store.rollup_days),
+        max_bytes: config.store.max_mib << 20,
+    }
+}
+
+/// This daemon, as the store remembers it.
+fn start(machine: &Machine, at_ms: u64) -> Start {
+    let boot_id = read_line(&machine.proc("sys/kernel/random/boot_id")).unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION").into();
+    Start { version, boot_id, pid: std::process::id(), at_ms }
+}
+
 /// Everything that runs beside the supervisor.
-fn serve(_hub: &Arc<Hub>, _config: &Config) -> anyhow::Result<()> {
+fn serve(hub: &Arc<Hub>, config: &Config) -> anyhow::Result<()> {
+    let group = Some(config.group.as_str()).filter(|group| !group.is_empty());
+    let socket = server::bind(&hub.paths.socket, group)?;
+    if let Some(note) = &socket.note {
+        log::warning(note);
+    }
+    tokio::spawn(server::serve(Arc::clone(hub), socket));
     Ok(())
 }
 
@@ -86,6 +117,7 @@ impl Daemon {
     fn keep(&mut self, frame: Frame) {
         self.number += 1;
         let moment = Arc::new(Moment::new(self.number, frame.bytes.into(), frame.snapshot));
+        self.hub.store.keep(&moment);
         self.hub.newest.send_replace(Some(moment));
     }
 
@@ -115,6 +147,7 @@ impl Daemon {
     async fn end(self) {
         self.hub.mark(MarkKind::DaemonEnd, Severity::Info, "the daemon ended");
         self.supervisor.finish().await;
+        self.hub.store.finish(FLUSH);
     }
 }
 

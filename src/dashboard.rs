@@ -128,11 +128,7 @@ struct App {
 }
 
 impl App {
-    async fn start(
-        subject: Subject,
-        roots: &Roots,
-        options: &cli::Screen,
-    ) -> anyhow::Result<Self> {
+    async fn start(subject: Subject, roots: &Roots, options: &cli::Screen) -> anyhow::Result<Self> {
         let mut ui = Ui::new(theme(options));
         if let Some(name) = &options.panel {
             let names: Vec<&str> = panels::panels::PANELS.iter().map(|entry| entry.name).collect();

@@ -11,7 +11,7 @@ pub(crate) fn now_ms() -> u64 {
 /// April 1973.
 const LEAST_MS: u64 = 100_000_000_000;
 
-/// A moment: milliseconds since 1970, RFC 3339, `-2h` (so long ago) or `now`.
+/// A moment: milliseconds since 1970, RFC 3339, `-2h` (so long ago) or `now`; 0 is the beginning.
 pub(crate) fn parse_time(text: &str, now_ms: u64) -> Result<u64, String> {
     let text = text.trim();
     if text == "now" {
@@ -23,7 +23,7 @@ pub(crate) fn parse_time(text: &str, now_ms: u64) -> Result<u64, String> {
     }
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return match text.parse() {
-            Ok(ms) if ms >= LEAST_MS => Ok(ms),
+            Ok(ms) if ms >= LEAST_MS || ms == 0 => Ok(ms),
             Ok(_) => Err(format!("{text} counts seconds; milliseconds since 1970 are wanted")),
             Err(_) => Err(format!("{text} is further away than time can be counted")),
         };
@@ -87,6 +87,8 @@ mod tests {
             ("2025-11-30T15:00:00 01:00", 1_764_511_200_000),
             ("2025-11-30T14:00:00.250Z", 1_764_511_200_250),
             ("now", NOW),
+            ("0", 0),
+            ("18446744073709551615", u64::MAX),
             ("-2h", NOW - 7_200_000),
             ("-1h30m", NOW - 5_400_000),
             ("-99999999999d", 0),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::moment::Moment;
+use crate::store::StoreHandle;
 
 /// How sampling stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +106,8 @@ pub(crate) struct Hub {
     pub(crate) sampler_starts: AtomicU64,
     /// Where this daemon keeps its files.
     pub(crate) paths: Paths,
+    /// What remembers.
+    pub(crate) store: StoreHandle,
 }
 
 /// Where a daemon keeps its files.
@@ -121,7 +124,11 @@ const WAITING_REQUESTS: usize = 16;
 
 impl Hub {
     /// A hub, and where its requests come out.
-    pub(crate) fn new(paths: Paths, started_ms: u64) -> (Self, mpsc::Receiver<Request>) {
+    pub(crate) fn new(
+        paths: Paths,
+        store: StoreHandle,
+        started_ms: u64,
+    ) -> (Self, mpsc::Receiver<Request>) {
         let (requests, asked) = mpsc::channel(WAITING_REQUESTS);
         let hub = Self {
             newest: watch::Sender::new(None),
@@ -131,6 +138,7 @@ impl Hub {
             started_ms,
             sampler_starts: AtomicU64::new(0),
             paths,
+            store,
         };
         (hub, asked)
     }
@@ -138,6 +146,7 @@ impl Hub {
     /// Remembers that something happened now.
     pub(crate) fn mark(&self, kind: MarkKind, severity: Severity, text: &str) {
         let at_ms = Machine::default().now_ms();
-        let _ = Mark { at_ms, kind, severity, text: text.into(), ..Mark::default() };
+        let text = text.into();
+        self.store.mark(Mark { at_ms, kind, severity, text, ..Mark::default() });
     }
 }

@@ -65,12 +65,8 @@ impl Live {
         roots: &Roots,
         sockets: Vec<PathBuf>,
     ) -> anyhow::Result<(Self, Option<Past>)> {
-        let mut live = Self {
-            roots: Some(roots.clone()),
-            sockets,
-            interval: roots.interval,
-            ..Self::none()
-        };
+        let mut live =
+            Self { roots: Some(roots.clone()), sockets, interval: roots.interval, ..Self::none() };
         let past = live.attach().await;
         if past.is_none() {
             live.connection = Connection::Child(Box::new(ChildFeed::start(roots, roots.interval)?));
@@ -143,7 +139,8 @@ impl Live {
                 Ok(Err(error)) => self.sampler_ended(&error),
                 Err(_) => Arrival::Silence,
             },
-            Connection::Daemon(frames) => match tokio::time::timeout(patience, frames.next()).await {
+            Connection::Daemon(frames) => match tokio::time::timeout(patience, frames.next()).await
+            {
                 Ok(Ok(told)) => {
                     self.lost += told.lost;
                     match told.snapshot {

@@ -3,20 +3,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use probes::snapshot::Snapshot;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::api::{Health, Own, Status};
 use crate::client::Client;
-use crate::daemon::hub::{Hub, Released, Request, Sampling};
+use crate::daemon::hub::{Hub, Paths, Released, Request, Sampling};
 use crate::moment::Moment;
+use crate::store::{Limits, Start, StoreHandle};
 
 use super::{bind, serve};
 
@@ -35,14 +35,11 @@ impl Daemon {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("infertop.sock");
-        let (sender, requests) = mpsc::channel(4);
-        let hub = Arc::new(Hub {
-            newest: watch::Sender::new(None),
-            sampling: watch::Sender::new(Sampling::Starting),
-            requests: sender,
-            started_ms: 5,
-            sampler_starts: AtomicU64::new(1),
-        });
+        let paths = Paths { socket: socket.clone(), state: folder.path().into() };
+        let limits = Limits { raw_days: 1, rollup_days: 1, max_bytes: 64 << 20 };
+        let store = StoreHandle::start(folder.path(), limits, Start::default());
+        let (hub, requests) = Hub::new(paths, store, 5);
+        let hub = Arc::new(hub);
         let bound = bind(&socket, None).unwrap();
         let served = tokio::spawn(serve(Arc::clone(&hub), bound));
         Self { hub, requests, socket, served, _folder: folder }
@@ -65,7 +62,9 @@ impl Daemon {
             *sampling = Sampling::Running;
             changes
         });
-        self.hub.newest.send_replace(Some(Arc::new(Moment::new(number, bytes.into(), snapshot))));
+        let moment = Arc::new(Moment::new(number, bytes.into(), snapshot));
+        self.hub.store.keep(&moment);
+        self.hub.newest.send_replace(Some(moment));
     }
 
     /// Sends bytes as they are and hears all that comes back.
@@ -152,8 +151,7 @@ async fn a_reader_gets_the_newest_at_once_and_then_every_frame() {
     for number in 7..=20 {
         let told = frames.next().await.unwrap();
         assert_eq!((told.number, told.lost, &told.sampling), (number, 0, &Sampling::Running));
-        let snapshot = Snapshot::decode(&told.snapshot.unwrap()).unwrap();
-        assert_eq!(snapshot.sequence, number);
+        assert_eq!(told.snapshot.unwrap().sequence, number);
         daemon.tick(number + 1);
     }
 }
