@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use crate::api::{AT_HEADER, Health, JSON_TYPE, MESSAGEPACK_TYPE};
 
 use connection::Refusal;
-pub(crate) use frames::{Frames, Heard};
+pub(crate) use frames::Frames;
 
 /// A question must have been answered by then.
 const WITHIN: Duration = Duration::from_secs(15);

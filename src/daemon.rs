@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use probes::finding::Severity;
-use probes::machine::{Machine, read_line};
+use probes::machine::Machine;
 use probes::past::MarkKind;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -24,13 +24,13 @@ use tokio::sync::mpsc;
 use crate::config::{Config, Layers};
 use crate::feed::child::Frame;
 use crate::moment::Moment;
-use crate::store::{Limits, Start, StoreHandle};
+use crate::store::{Start, StoreHandle};
 
 use hub::{Hub, Paths, Released, Request};
 use supervisor::Supervisor;
 
 /// At the end the store gets so long to write what waits.
-const FLUSH: Duration = Duration::from_millis(1500);
+const STORE_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a daemon begins with.
 pub(crate) struct Begin {
@@ -46,10 +46,15 @@ pub(crate) struct Begin {
 pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let Begin { config, layers, paths, sampler } = begin;
-    let machine = Machine::default();
-    let now_ms = machine.now_ms();
-    let store = StoreHandle::start(&paths.state, limits(&config), start(&machine, now_ms));
-    let (hub, asked) = Hub::new(paths, store, now_ms);
+    let started_ms = Machine::default().now_ms();
+    let start = Start {
+        version: env!("CARGO_PKG_VERSION").into(),
+        boot_id: probes::host::read_boot_id(&config.roots().machine()).text().into(),
+        pid: std::process::id(),
+        at_ms: started_ms,
+    };
+    let store = StoreHandle::start(&paths.state, config.limits(), start);
+    let (hub, asked) = Hub::new(paths, store, started_ms);
     let hub = Arc::new(hub);
     serve(&hub, &config)?;
     let supervisor = Supervisor::new(Arc::clone(&hub), sampler, config.roots(), config.interval());
@@ -60,27 +65,9 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How much the configuration lets the store keep.
-fn limits(config: &Config) -> Limits {
-    let days = |days: u64| u32::try_from(days).unwrap_or(u32::MAX);
-    Limits {
-        raw_days: days(config.store.raw_days),
-        rollup_days: days(config.store.rollup_days),
-        max_bytes: config.store.max_mib << 20,
-    }
-}
-
-/// This daemon, as the store remembers it.
-fn start(machine: &Machine, at_ms: u64) -> Start {
-    let boot_id = read_line(&machine.proc("sys/kernel/random/boot_id")).unwrap_or_default();
-    let version = env!("CARGO_PKG_VERSION").into();
-    Start { version, boot_id, pid: std::process::id(), at_ms }
-}
-
 /// Everything that runs beside the supervisor.
 fn serve(hub: &Arc<Hub>, config: &Config) -> anyhow::Result<()> {
-    let group = Some(config.group.as_str()).filter(|group| !group.is_empty());
-    let socket = server::bind(&hub.paths.socket, group)?;
+    let socket = server::bind(&hub.paths.socket, Some(&config.group))?;
     if let Some(note) = &socket.note {
         log::warning(note);
     }
@@ -147,7 +134,7 @@ impl Daemon {
     async fn end(self) {
         self.hub.mark(MarkKind::DaemonEnd, Severity::Info, "the daemon ended");
         self.supervisor.finish().await;
-        self.hub.store.finish(FLUSH);
+        self.hub.store.finish(STORE_ENDS_WITHIN);
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) struct Hub {
     pub(crate) sampler_starts: AtomicU64,
     /// Where this daemon keeps its files.
     pub(crate) paths: Paths,
-    /// What remembers.
+    /// What is remembered.
     pub(crate) store: StoreHandle,
 }
 
@@ -146,7 +146,6 @@ impl Hub {
     /// Remembers that something happened now.
     pub(crate) fn mark(&self, kind: MarkKind, severity: Severity, text: &str) {
         let at_ms = Machine::default().now_ms();
-        let text = text.into();
-        self.store.mark(Mark { at_ms, kind, severity, text, ..Mark::default() });
+        self.store.mark(Mark { at_ms, kind, severity, text: text.into(), ..Mark::default() });
     }
 }

@@ -65,11 +65,16 @@ impl Live {
         roots: &Roots,
         sockets: Vec<PathBuf>,
     ) -> anyhow::Result<(Self, Option<Past>)> {
-        let mut live =
-            Self { roots: Some(roots.clone()), sockets, interval: roots.interval, ..Self::none() };
+        let mut live = Self {
+            roots: Some(roots.clone()),
+            sockets,
+            interval: roots.interval(),
+            ..Self::none()
+        };
         let past = live.attach().await;
         if past.is_none() {
-            live.connection = Connection::Child(Box::new(ChildFeed::start(roots, roots.interval)?));
+            live.connection =
+                Connection::Child(Box::new(ChildFeed::start(roots, roots.interval())?));
         }
         Ok((live, past))
     }
@@ -212,7 +217,7 @@ fn why_nothing_comes(sampling: &Sampling) -> Arrival {
     match sampling {
         Sampling::Running | Sampling::Starting | Sampling::Silent { .. } => Arrival::Silence,
         Sampling::Ended { why, .. } => Arrival::Trouble(why.clone()),
-        Sampling::Released { .. } => Arrival::Trouble(
+        Sampling::Releasing { .. } | Sampling::Released { .. } => Arrival::Trouble(
             "the daemon has let go of the GPUs; infertop daemon resume takes them again".into(),
         ),
     }
