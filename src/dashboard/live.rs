@@ -148,13 +148,8 @@ impl Live {
             {
                 Ok(Ok(told)) => {
                     self.lost += told.lost;
-                    match told.snapshot.as_deref().map(Snapshot::decode) {
-                        Some(Ok(snapshot)) => {
-                            Arrival::Snapshot { snapshot: Box::new(snapshot), lost: self.lost }
-                        }
-                        Some(Err(error)) => {
-                            Arrival::Trouble(format!("cannot read the daemon's snapshot: {error}"))
-                        }
+                    match told.snapshot {
+                        Some(snapshot) => Arrival::Snapshot { snapshot, lost: self.lost },
                         None => why_nothing_comes(&told.sampling),
                     }
                 }
