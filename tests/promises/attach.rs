@@ -49,8 +49,9 @@ fn what_the_daemon_remembers_stands_behind_the_first_picture() {
     let sampler = only_child(daemon.child.id());
     stop(sampler, Signal::STOP);
     let terminal = attach(&gpu_box, &daemon, &[]);
-    let bars = |row: &str| row.chars().filter(|c| ('▁'..='▇').contains(c)).count();
-    until("a full sparkline", || terminal.rows().iter().any(|row| bars(row) >= 7));
+    // Between the share and the bar of the memory.
+    let is_full = |row: &String| row.chars().skip(12).take(7).all(|c| ('▁'..='█').contains(&c));
+    until("a full sparkline", || terminal.rows()[2..6].iter().all(is_full));
     stop(sampler, Signal::CONT);
 }
 
