@@ -7,6 +7,7 @@ mod told;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::hub::Sampling;
+use crate::store::StoreStatus;
 
 pub(crate) use told::{Pending, Told};
 
@@ -20,6 +21,9 @@ pub(crate) const MESSAGEPACK_TYPE: &str = "application/vnd.msgpack";
 pub(crate) const JSON_TYPE: &str = "application/json";
 /// Header that names the tick that an answer is of.
 pub(crate) const NUMBER_HEADER: &str = "infertop-number";
+
+/// Header that names the moment that an answer is of, milliseconds since 1970.
+pub(crate) const AT_HEADER: &str = "infertop-at-ms";
 
 /// Why a request was not done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +69,10 @@ pub(crate) struct Health {
     pub(crate) snapshot_age_ms: Option<u64>,
     /// Nominal distance of two snapshots; absent before the first.
     pub(crate) interval_ms: Option<u64>,
+    /// How the store stands.
+    pub(crate) store: StoreStatus,
+    /// What the daemon cannot see for want of rights, each with what to grant.
+    pub(crate) unseen: Vec<String>,
     /// Version of the daemon.
     pub(crate) version: String,
     /// Its process number.
@@ -85,6 +93,8 @@ pub(crate) struct Own {
     pub(crate) sampler_starts: u64,
     /// What the socket has served.
     pub(crate) socket: SocketCounts,
+    /// How the store stands.
+    pub(crate) store: StoreStatus,
 }
 
 /// What a process costs.

@@ -11,6 +11,8 @@ mod daemon_box;
 mod frames;
 #[path = "promises/gpu_box.rs"]
 mod gpu_box;
+#[path = "promises/running_daemon.rs"]
+mod running_daemon;
 #[path = "promises/terminal.rs"]
 mod terminal;
 #[path = "promises/tree.rs"]
@@ -21,6 +23,8 @@ mod waiting;
 mod workload;
 
 // The promises.
+#[path = "promises/attach.rs"]
+mod attach;
 #[path = "promises/daemon_config.rs"]
 mod daemon_config;
 #[path = "promises/daemon_driver.rs"]
@@ -49,6 +53,8 @@ mod on_gpu;
 mod pace;
 #[path = "promises/processes.rs"]
 mod processes;
+#[path = "promises/recording.rs"]
+mod recording;
 #[path = "promises/sick_gpu.rs"]
 mod sick_gpu;
 #[path = "promises/sizes.rs"]

@@ -13,6 +13,8 @@ mod crowd;
 mod endpoints;
 mod frames;
 mod now;
+mod past;
+mod readers;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -26,27 +28,37 @@ use super::hub::Hub;
 
 pub(crate) use crowd::Counters;
 use crowd::Crowd;
+use readers::Readers;
 pub(crate) use socket::{Socket, bind};
 
 /// After an accept that failed for want of descriptors or memory, until the next.
 const BREATH: Duration = Duration::from_millis(100);
+/// How often files that nobody reads are looked for.
+const TIDY_EVERY: Duration = Duration::from_secs(10);
 
 /// What every request may look at.
 pub(super) struct Serving {
     hub: Arc<Hub>,
     counters: Arc<Counters>,
+    past: Readers,
 }
 
 /// Serves until it is dropped; with it end all connections.
 pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
     let counters = Arc::new(Counters::default());
-    let serving = Arc::new(Serving { hub, counters: Arc::clone(&counters) });
-    let router: Router = endpoints::router(serving);
+    let past = Readers::new(hub.store.clone());
+    let serving = Arc::new(Serving { hub, counters: Arc::clone(&counters), past });
+    let router: Router = endpoints::router(Arc::clone(&serving));
+    let mut tidy = tokio::time::interval(TIDY_EVERY);
     let mut crowd = Crowd::new(counters);
     loop {
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
             () = crowd.left() => continue,
+            _ = tidy.tick() => {
+                serving.past.tidy();
+                continue;
+            }
         };
         match accepted {
             Ok(stream) => crowd.seat(stream, |stream, standing| {

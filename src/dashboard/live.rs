@@ -148,13 +148,8 @@ impl Live {
             {
                 Ok(Ok(told)) => {
                     self.lost += told.lost;
-                    match told.snapshot.as_deref().map(Snapshot::decode) {
-                        Some(Ok(snapshot)) => {
-                            Arrival::Snapshot { snapshot: Box::new(snapshot), lost: self.lost }
-                        }
-                        Some(Err(error)) => {
-                            Arrival::Trouble(format!("cannot read the daemon's snapshot: {error}"))
-                        }
+                    match told.snapshot {
+                        Some(snapshot) => Arrival::Snapshot { snapshot, lost: self.lost },
                         None => why_nothing_comes(&told.sampling),
                     }
                 }
@@ -222,8 +217,8 @@ fn why_nothing_comes(sampling: &Sampling) -> Arrival {
     match sampling {
         Sampling::Running | Sampling::Starting | Sampling::Silent { .. } => Arrival::Silence,
         Sampling::Ended { why, .. } => Arrival::Trouble(why.clone()),
-        Sampling::Releasing { .. } | Sampling::Released { .. } => Arrival::Trouble(
-            "the daemon has let go of the GPUs; infertop daemon resume takes them again".into(),
-        ),
+        Sampling::Releasing { .. } | Sampling::Released { .. } => {
+            Arrival::Trouble("GPUs let go on request: infertop daemon resume".into())
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! A daemon that runs on a stand-in box, with folders, a socket and a configuration of its own.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -11,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::gpu_box::GpuBox;
+use crate::running_daemon;
 use crate::waiting::{children, patience, pause, until};
 
 /// Folders of a daemon, before and after it runs.
@@ -229,18 +229,8 @@ impl Drop for Daemon {
     }
 }
 
-/// One question over the socket, as any client of HTTP would put it.
+/// One question over the socket: status and document.
 fn ask(socket: &Path, method: &str, target: &str) -> Option<(u16, Value)> {
-    let mut stream = UnixStream::connect(socket).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(5) * patience())).unwrap();
-    let request = format!(
-        "{method} {target} HTTP/1.1\r\nHost: infertop\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).ok()?;
-    let answer = String::from_utf8_lossy(&answer);
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some((status, serde_json::from_str(body).unwrap_or(Value::Null)))
+    let answer = running_daemon::ask(socket, method, target, "application/json").ok()?;
+    Some((answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null)))
 }

@@ -36,7 +36,7 @@ impl Daemon {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("infertop.sock");
         let paths = Paths { socket: socket.clone(), state: folder.path().into() };
-        let limits = Limits { raw_days: 1, rollup_days: 1, max_bytes: 1 << 24 };
+        let limits = Limits { raw_days: 1, rollup_days: 1, max_bytes: 64 << 20 };
         let store = StoreHandle::start(folder.path(), limits, Start::default());
         let (hub, requests) = Hub::new(paths, store, 5);
         let hub = Arc::new(hub);
@@ -62,7 +62,9 @@ impl Daemon {
             *sampling = Sampling::Running;
             changes
         });
-        self.hub.newest.send_replace(Some(Arc::new(Moment::new(number, bytes.into(), snapshot))));
+        let moment = Arc::new(Moment::new(number, bytes.into(), snapshot));
+        self.hub.store.keep(&moment);
+        self.hub.newest.send_replace(Some(moment));
     }
 
     /// Sends bytes as they are and hears all that comes back.
@@ -149,8 +151,7 @@ async fn a_reader_gets_the_newest_at_once_and_then_every_frame() {
     for number in 7..=20 {
         let told = frames.next().await.unwrap();
         assert_eq!((told.number, told.lost, &told.sampling), (number, 0, &Sampling::Running));
-        let snapshot = Snapshot::decode(&told.snapshot.unwrap()).unwrap();
-        assert_eq!(snapshot.sequence, number);
+        assert_eq!(told.snapshot.unwrap().sequence, number);
         daemon.tick(number + 1);
     }
 }
