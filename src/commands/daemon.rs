@@ -1,5 +1,7 @@
 //! `infertop daemon`: starts one in this process; see [`crate::daemon`].
 
+mod asking;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,11 +15,14 @@ use crate::daemon::{self, Begin, log};
 use crate::paths::Whereabouts;
 
 /// Looking into the past, searching `/proc` and reading the configuration block; so many at a time.
-const BLOCKING_THREADS: usize = 4;
+const BLOCKING_THREADS: usize = 8;
 const STACK_BYTES: usize = 1 << 20;
 
 /// Runs a daemon, or asks one that runs.
 pub(crate) fn run(roots: &Roots, options: &cli::Daemon) -> anyhow::Result<ExitCode> {
+    if let Some(request) = &options.request {
+        return asking::run(request, options.socket.as_ref());
+    }
     let layers = Layers::of_daemon(roots, options)?;
     let config = layers.load()?;
     log::set_level(config.log_level);

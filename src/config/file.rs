@@ -109,10 +109,10 @@ fn given<'a>(value: &'a Spanned<DeValue>) -> Given<'a> {
     match value.get_ref() {
         DeValue::Integer(number) => match u64::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => Given::Number(number),
-            Err(_) => Given::Other("a number out of range"),
+            Err(_) => Given::Other,
         },
         DeValue::String(text) => Given::Text(text.as_ref()),
-        other => Given::Other(other.type_str()),
+        _ => Given::Other,
     }
 }
 

@@ -218,7 +218,7 @@ fn why_nothing_comes(sampling: &Sampling) -> Arrival {
         Sampling::Running | Sampling::Starting | Sampling::Silent { .. } => Arrival::Silence,
         Sampling::Ended { why, .. } => Arrival::Trouble(why.clone()),
         Sampling::Releasing { .. } | Sampling::Released { .. } => Arrival::Trouble(
-            "the daemon has let go of the GPUs; infertop daemon resume takes them again".into(),
+            "GPUs let go on request: infertop daemon resume".into(),
         ),
     }
 }
