@@ -11,6 +11,7 @@ mod release;
 mod reload;
 pub(crate) mod server;
 pub(crate) mod sight;
+mod store_words;
 pub(crate) mod supervisor;
 mod systemd;
 mod watch;
@@ -34,6 +35,7 @@ use crate::store::{Start, StoreHandle};
 use hub::{Hub, Paths, Request, Sampling};
 use reload::Reload;
 use sight::Sight;
+use store_words::StoreWords;
 use supervisor::Supervisor;
 use systemd::Service;
 use watch::{Changed, Places};
@@ -49,21 +51,23 @@ pub(crate) struct Begin {
     pub(crate) paths: Paths,
     /// Started as the sampler.
     pub(crate) sampler: PathBuf,
+    /// Whether no snapshot may be left out, for benchmarks; else the store never holds us up.
+    pub(crate) waits_for_store: bool,
 }
 
 /// Runs until a signal ends it.
 pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let mut service = Service::from_environment();
-    let Begin { config, layers, paths, sampler } = begin;
+    let Begin { config, layers, paths, sampler, waits_for_store } = begin;
     let machine = config.roots().machine();
     // Before anything is written: whose socket is taken ends here.
     let socket = server::bind(&paths.socket, Some(&config.group))?;
     if let Some(note) = &socket.note {
         log::warning(note);
     }
-    let hub = Hub::new(paths.clone(), store(&paths, &config, &machine), machine.now_ms());
-    let (hub, asked) = (Arc::new(hub.0), hub.1);
+    let (hub, asked) = Hub::new(store(&paths, &config, &machine), machine.now_ms());
+    let hub = Arc::new(hub);
     tokio::spawn(server::serve(Arc::clone(&hub), socket));
 
     let places = Places {
@@ -71,7 +75,7 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
         playbooks: layers.playbooks.clone(),
         machine: machine.clone(),
     };
-    let (changes, mut changed) = mpsc::channel(1);
+    let (changes, mut noticed) = mpsc::channel(1);
     tokio::spawn(watch::watch(places, changes));
     let mut sampling = hub.sampling.subscribe();
     let mut daemon = Daemon {
@@ -79,13 +83,15 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
         searching: Arc::new(Semaphore::new(1)),
         reload: Reload::new(config, layers),
         sight: Sight::default(),
+        store_words: StoreWords::default(),
         number: 0,
+        waits_for_store,
         machine,
         asked,
         hub,
     };
     service.ready();
-    let signal = daemon.work(&mut signals, &mut service, &mut changed, &mut sampling).await;
+    let signal = daemon.work(&mut signals, &mut service, &mut noticed, &mut sampling).await;
     log::info(&format!("ending on {signal}"));
     service.stopping();
     daemon.end().await;
@@ -109,10 +115,13 @@ struct Daemon {
     supervisor: Supervisor,
     reload: Reload,
     sight: Sight,
+    store_words: StoreWords,
     /// Searches for holders of device files, one at a time.
     searching: Arc<Semaphore>,
     /// Of the newest moment.
     number: u64,
+    /// Whether no snapshot may be left out, for benchmarks.
+    waits_for_store: bool,
     asked: mpsc::Receiver<Request>,
 }
 
@@ -122,7 +131,7 @@ impl Daemon {
         &mut self,
         signals: &mut Signals,
         service: &mut Service,
-        changes: &mut mpsc::Receiver<Changed>,
+        noticed: &mut mpsc::Receiver<Changed>,
         sampling: &mut channel::Receiver<Sampling>,
     ) -> &'static str {
         loop {
@@ -134,12 +143,12 @@ impl Daemon {
                     let _ = self.reload(service).await;
                 }
                 Some(request) = self.asked.recv() => self.obey(request, service).await,
-                Some(changed) = changes.recv() => self.notice(changed, service).await,
+                Some(changed) = noticed.recv() => self.notice(changed, service).await,
                 () = service.watchdog() => service.alive(),
                 Ok(()) = sampling.changed() => service.status(self.status()),
                 frame = self.supervisor.frame() => {
                     let gpus = frame.snapshot.gpus.len();
-                    self.keep(frame);
+                    self.keep(frame).await;
                     if gpus > 0 {
                         service.status(self.status());
                     }
@@ -148,11 +157,17 @@ impl Daemon {
         }
     }
 
-    fn keep(&mut self, frame: Frame) {
+    async fn keep(&mut self, frame: Frame) {
         self.number += 1;
         self.sight.look(&frame.snapshot);
+        self.store_words.look(&self.hub.store.status());
         let moment = Arc::new(Moment::new(self.number, frame.bytes.into(), frame.snapshot));
-        self.hub.store.keep(&moment);
+        if self.waits_for_store {
+            let (store, moment) = (self.hub.store.clone(), Arc::clone(&moment));
+            let _ = tokio::task::spawn_blocking(move || store.keep_patiently(&moment)).await;
+        } else {
+            self.hub.store.keep(&moment);
+        }
         self.hub.newest.send_replace(Some(moment));
     }
 
