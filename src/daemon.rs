@@ -25,7 +25,7 @@ use probes::finding::Severity;
 use probes::machine::Machine;
 use probes::past::MarkKind;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Semaphore, mpsc, watch as channel};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch as channel};
 
 use crate::config::{Config, Layers};
 use crate::feed::child::Frame;
@@ -81,6 +81,7 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     let mut daemon = Daemon {
         supervisor: Supervisor::new(Arc::clone(&hub), sampler, config.roots(), config.interval()),
         searching: Arc::new(Semaphore::new(1)),
+        applied: config.clone(),
         reload: Reload::new(config, layers),
         sight: Sight::default(),
         store_words: StoreWords::default(),
@@ -90,6 +91,12 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
         asked,
         hub,
     };
+    log::info(&format!(
+        "infertop {} serves on {} and keeps its history in {}",
+        env!("CARGO_PKG_VERSION"),
+        paths.socket.display(),
+        paths.state.display()
+    ));
     service.ready();
     let signal = daemon.work(&mut signals, &mut service, &mut noticed, &mut sampling).await;
     log::info(&format!("ending on {signal}"));
@@ -114,6 +121,8 @@ struct Daemon {
     machine: Machine,
     supervisor: Supervisor,
     reload: Reload,
+    /// The configuration that supervisor, store and log have.
+    applied: Config,
     sight: Sight,
     store_words: StoreWords,
     /// Searches for holders of device files, one at a time.
@@ -138,12 +147,10 @@ impl Daemon {
             tokio::select! {
                 _ = signals.terminate.recv() => return "SIGTERM",
                 _ = signals.interrupt.recv() => return "SIGINT",
-                _ = signals.hang_up.recv() => {
-                    // What is wrong was said.
-                    let _ = self.reload(service).await;
-                }
-                Some(request) = self.asked.recv() => self.obey(request, service).await,
-                Some(changed) = noticed.recv() => self.notice(changed, service).await,
+                _ = signals.hang_up.recv() => self.read_again(None, service),
+                () = self.reload.done(&self.hub.config_trouble) => self.apply(service).await,
+                Some(request) = self.asked.recv() => self.obey(request, service),
+                Some(changed) = noticed.recv() => self.notice(changed, service),
                 () = service.watchdog() => service.alive(),
                 Ok(()) = sampling.changed() => service.status(self.status()),
                 frame = self.supervisor.frame() => {
@@ -171,7 +178,7 @@ impl Daemon {
         self.hub.newest.send_replace(Some(moment));
     }
 
-    async fn obey(&mut self, request: Request, service: &mut Service) {
+    fn obey(&mut self, request: Request, service: &mut Service) {
         match request {
             Request::Release { until_ms, answer } => {
                 let sampler = self.supervisor.pid();
@@ -184,31 +191,37 @@ impl Daemon {
                 let _ = answer.send(self.supervisor.resume());
             }
             Request::Reload { answer } => {
-                let _ = answer.send(self.reload(service).await);
+                self.read_again(Some(answer), service);
             }
         }
     }
 
-    /// Reads the configuration again: what changed, or why the old one stays.
-    async fn reload(&mut self, service: &mut Service) -> Result<Vec<String>, String> {
+    fn read_again(
+        &mut self,
+        answer: Option<oneshot::Sender<Result<Vec<String>, String>>>,
+        service: &mut Service,
+    ) {
         service.reloading();
-        let before = self.reload.config.clone();
-        let told = self.reload.read(&self.hub.config_trouble).await;
+        self.reload.begin(answer);
+    }
+
+    /// Does what a configuration that was read again says.
+    async fn apply(&mut self, service: &mut Service) {
         let config = &self.reload.config;
-        if *config != before {
+        if *config != self.applied {
             log::set_level(config.log_level);
             self.hub.store.set_limits(config.limits());
             self.supervisor.set_interval(config.interval()).await;
             self.hub.mark(MarkKind::Reload, Severity::Info, "the configuration was read again");
+            self.applied = config.clone();
         }
         service.ready();
         service.status(self.status());
-        told
     }
 
-    async fn notice(&mut self, changed: Changed, service: &mut Service) {
+    fn notice(&mut self, changed: Changed, service: &mut Service) {
         if changed.configuration {
-            let _ = self.reload(service).await;
+            self.read_again(None, service);
         }
         if changed.playbooks {
             log::debug("the user's playbooks have changed");
