@@ -14,6 +14,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::moment::Moment;
 use crate::store::StoreHandle;
 
+use super::server::Counters;
+
 /// How sampling stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
@@ -108,6 +110,8 @@ pub(crate) struct Hub {
     pub(crate) paths: Paths,
     /// What is remembered.
     pub(crate) store: StoreHandle,
+    /// What the socket has served.
+    pub(crate) served: Arc<Counters>,
 }
 
 /// Where a daemon keeps its files.
@@ -139,6 +143,7 @@ impl Hub {
             sampler_starts: AtomicU64::new(0),
             paths,
             store,
+            served: Arc::default(),
         };
         (hub, asked)
     }

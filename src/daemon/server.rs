@@ -26,6 +26,7 @@ use axum::Router;
 
 use super::hub::Hub;
 
+use connection::Patience;
 pub(crate) use crowd::Counters;
 use crowd::Crowd;
 use readers::Readers;
@@ -39,18 +40,20 @@ const TIDY_EVERY: Duration = Duration::from_secs(10);
 /// What every request may look at.
 pub(super) struct Serving {
     hub: Arc<Hub>,
-    counters: Arc<Counters>,
     past: Readers,
 }
 
 /// Serves until it is dropped; with it end all connections.
 pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
-    let counters = Arc::new(Counters::default());
+    serve_with(hub, socket, Patience::USUAL).await;
+}
+
+async fn serve_with(hub: Arc<Hub>, socket: Socket, patience: Patience) {
     let past = Readers::new(hub.store.clone());
-    let serving = Arc::new(Serving { hub, counters: Arc::clone(&counters), past });
+    let mut crowd = Crowd::new(Arc::clone(&hub.served));
+    let serving = Arc::new(Serving { hub, past });
     let router: Router = endpoints::router(Arc::clone(&serving));
     let mut tidy = tokio::time::interval(TIDY_EVERY);
-    let mut crowd = Crowd::new(counters);
     loop {
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
@@ -62,7 +65,7 @@ pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
         };
         match accepted {
             Ok(stream) => crowd.seat(stream, |stream, standing| {
-                connection::serve(stream, standing, router.clone())
+                connection::serve(stream, standing, router.clone(), patience)
             }),
             // Of the connection, or of this process for a while; the socket itself stays.
             Err(_) => tokio::time::sleep(BREATH).await,

@@ -133,12 +133,15 @@ fn how_sampling_stands(sampling: &Sampling) -> (Status, Option<String>) {
 
 pub(super) async fn own(State(serving): State<Arc<Serving>>, _: Asked) -> Answer {
     let hub = &serving.hub;
-    let (rss, threads) = own_cost::memory();
+    // The kernel walks all pages for it.
+    let measured =
+        tokio::task::spawn_blocking(|| (own_cost::memory(), own_cost::pss_bytes())).await;
+    let ((rss, threads), pss) = measured.unwrap_or_default();
     let daemon = ProcessCost {
         pid: std::process::id(),
         cpu_seconds_total: Some(own_cost::cpu_seconds()),
         rss_bytes: rss.get(),
-        pss_bytes: None,
+        pss_bytes: pss.get(),
         threads: threads.get(),
     };
     let newest = hub.newest.borrow().clone();
@@ -146,7 +149,7 @@ pub(super) async fn own(State(serving): State<Arc<Serving>>, _: Asked) -> Answer
         daemon,
         sampler: newest.map(|moment| sampler(&moment)),
         sampler_starts: hub.sampler_starts.load(Relaxed),
-        socket: serving.counters.counts(),
+        socket: hub.served.counts(),
         store: hub.store.status(),
     })
 }
