@@ -71,6 +71,8 @@ pub(crate) struct Health {
     pub(crate) interval_ms: Option<u64>,
     /// How the store stands.
     pub(crate) store: StoreStatus,
+    /// What the daemon cannot see for want of rights, each with what to grant.
+    pub(crate) unseen: Vec<String>,
     /// Version of the daemon.
     pub(crate) version: String,
     /// Its process number.

@@ -28,19 +28,20 @@ pub fn parse_moment(text: &str, now_ms: u64, utc_offset_seconds: i32) -> Result<
         #[expect(clippy::cast_possible_truncation, reason = "a float cast saturates")]
         let ms = ms as i64;
         now.saturating_sub(ms)
-    } else if let Ok(time) = text.parse::<Time>() {
-        let midnight = Time::midnight();
-        let since = time.duration_since(midnight).as_millis();
-        let since = i64::try_from(since).unwrap_or(0);
-        let local = now.saturating_add(offset_ms);
-        let today = local.div_euclid(DAY_MS) * DAY_MS + since - offset_ms;
-        if today > now { today - DAY_MS } else { today }
     } else if let Ok(at) = text.parse::<Timestamp>() {
         at.as_millisecond()
-    } else {
-        let local: DateTime = text.parse().ok().ok_or_else(unreadable)?;
+    } else if let Ok(local) = text.parse::<DateTime>() {
         let offset = Offset::from_seconds(utc_offset_seconds).unwrap_or(Offset::UTC);
         offset.to_timestamp(local).ok().ok_or_else(unreadable)?.as_millisecond()
+    } else {
+        // Last, since it would also take the time out of a whole date.
+        let time: Time = text.parse().ok().ok_or_else(unreadable)?;
+        let since = time.duration_since(Time::midnight()).as_millis();
+        let since = i64::try_from(since).unwrap_or(0);
+        let local = now.saturating_add(offset_ms);
+        let midnight = (local.div_euclid(DAY_MS) * DAY_MS).saturating_sub(offset_ms);
+        let today = midnight.saturating_add(since);
+        if today > now { today - DAY_MS } else { today }
     };
     if at > now {
         return Err("it lies after the newest moment".into());

@@ -23,6 +23,8 @@ pub(crate) fn run(roots: &Roots, options: &cli::Daemon) -> anyhow::Result<ExitCo
     if let Some(request) = &options.request {
         return asking::run(request, options.socket.as_ref());
     }
+    // What is remembered names users and command lines: it is for the daemon's group, not for all.
+    rustix::process::umask(rustix::fs::Mode::RWXO | rustix::fs::Mode::WGRP);
     let layers = Layers::of_daemon(roots, options)?;
     let config = layers.load()?;
     log::set_level(config.log_level);

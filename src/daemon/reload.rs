@@ -46,8 +46,7 @@ impl Reload {
                 Ok(self.take(&fresh))
             }
             Err(why) => {
-                let text = format!("{why}\n  help: the last good configuration holds until then");
-                self.broken.say(Level::Error, &text);
+                self.broken.say(Level::Error, &format!("the last good configuration stays: {why}"));
                 trouble.send_replace(Some(why.clone()));
                 Err(why)
             }

@@ -12,6 +12,7 @@ use crate::api::{
     Status,
 };
 use crate::daemon::hub::Sampling;
+use crate::daemon::sight;
 use crate::moment::Moment;
 use crate::store::{StoreState, StoreStatus};
 use crate::{own_cost, when};
@@ -88,6 +89,9 @@ pub(super) async fn health(State(serving): State<Arc<Serving>>, _: Asked) -> Ans
             .map(|moment| when::now_ms().saturating_sub(moment.snapshot.taken_at_ms)),
         interval_ms: newest.as_ref().map(|moment| moment.snapshot.interval_ms),
         store,
+        unseen: newest.as_ref().map_or_else(Vec::new, |moment| {
+            sight::unseen(&moment.snapshot).map(|unseen| unseen.to_string()).collect()
+        }),
         version: env!("CARGO_PKG_VERSION").into(),
         pid: std::process::id(),
         started_ms: hub.started_ms,
