@@ -21,7 +21,7 @@ use tokio::time::{Instant, Sleep};
 use super::crowd::Standing;
 
 /// The request must be here by then.
-const ASK_WITHIN: Duration = Duration::from_secs(5);
+pub(in crate::daemon) const ASK_WITHIN: Duration = Duration::from_secs(5);
 /// Room for the request's line and headers, and for what waits to be written besides the piece at
 /// hand.
 const MOST_BUFFERED_BYTES: usize = 16 << 10;
@@ -56,6 +56,15 @@ pub(super) fn serve(
         let answer = router.call(request);
         async move { answer.await.map_err(|never: Infallible| never) }
     });
+    async move {
+        let guarded = Guarded::new(stream, standing);
+        // What goes wrong here is the client's; the counters tell of those that stall.
+        let _ = http().serve_connection(TokioIo::new(guarded), service).await;
+    }
+}
+
+/// HTTP with one request a connection.
+pub(in crate::daemon) fn http() -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(ASK_WITHIN)
@@ -64,16 +73,12 @@ pub(super) fn serve(
         .keep_alive(false)
         // A client may close its half after asking, as `nc` does.
         .half_close(true);
-    async move {
-        let guarded = Guarded { stream, standing, stall: None };
-        // What goes wrong here is the client's; the counters tell of those that stall.
-        let _ = http.serve_connection(TokioIo::new(guarded), service).await;
-    }
+    http
 }
 
 /// A stream whose other end must take what it asked for.
-struct Guarded {
-    stream: UnixStream,
+pub(in crate::daemon) struct Guarded<S> {
+    stream: S,
     standing: Arc<Standing>,
     stall: Option<Stall>,
 }
@@ -85,7 +90,11 @@ struct Stall {
     timer: Pin<Box<Sleep>>,
 }
 
-impl Guarded {
+impl<S> Guarded<S> {
+    pub(in crate::daemon) fn new(stream: S, standing: Arc<Standing>) -> Self {
+        Self { stream, standing, stall: None }
+    }
+
     fn wrote(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -118,7 +127,7 @@ impl Guarded {
     }
 }
 
-impl AsyncRead for Guarded {
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -128,7 +137,7 @@ impl AsyncRead for Guarded {
     }
 }
 
-impl AsyncWrite for Guarded {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
