@@ -11,6 +11,7 @@ use probes::past::{Mark, MarkKind};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::listen::Exposition;
 use crate::moment::Moment;
 use crate::store::StoreHandle;
 
@@ -103,6 +104,8 @@ pub(crate) struct Hub {
     pub(crate) requests: mpsc::Sender<Request>,
     /// What is wrong with the configuration on disk, while an older one holds.
     pub(crate) config_trouble: watch::Sender<Option<String>>,
+    /// How serving metrics stands.
+    pub(crate) exposition: watch::Sender<Exposition>,
     /// When this daemon started, milliseconds since 1970.
     pub(crate) started_ms: u64,
     /// Times that a sampler was started.
@@ -134,6 +137,7 @@ impl Hub {
             sampling: watch::Sender::new(Sampling::default()),
             requests,
             config_trouble: watch::Sender::new(None),
+            exposition: watch::Sender::new(Exposition::default()),
             started_ms,
             sampler_starts: AtomicU64::new(0),
             store,
