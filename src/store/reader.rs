@@ -163,7 +163,7 @@ impl Reader {
             self.open = None;
             const ONE: &str = "SELECT data FROM chunks WHERE id = ?";
             let data: Vec<u8> = self.db.query_row(ONE, [id], |row| row.get(0))?;
-            let chunk = Chunk::open(&data)
+            let chunk = Chunk::open(data, &[])
                 .with_context(|| format!("chunk {id} of the store cannot be read"))?;
             self.open = Some((id, chunk));
         }
