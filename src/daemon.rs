@@ -5,5 +5,243 @@
 //! runs beside. Nothing that a client, a disk or a sick GPU does delays the next snapshot.
 
 pub(crate) mod hub;
+pub(crate) mod lock;
+pub(crate) mod log;
+mod release;
+mod reload;
 pub(crate) mod server;
+pub(crate) mod sight;
 pub(crate) mod supervisor;
+mod systemd;
+mod watch;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use probes::finding::Severity;
+use probes::machine::Machine;
+use probes::past::MarkKind;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Semaphore, mpsc, watch as channel};
+
+use crate::config::{Config, Layers};
+use crate::feed::child::Frame;
+use crate::moment::Moment;
+use crate::store::{Start, StoreHandle};
+
+use hub::{Hub, Paths, Request, Sampling};
+use reload::Reload;
+use sight::Sight;
+use supervisor::Supervisor;
+use systemd::Service;
+use watch::{Changed, Places};
+
+/// At the end the store gets so long to write what waits.
+const STORE_ENDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// What a daemon begins with.
+pub(crate) struct Begin {
+    pub(crate) config: Config,
+    /// From which the configuration is read again.
+    pub(crate) layers: Layers,
+    pub(crate) paths: Paths,
+    /// Started as the sampler.
+    pub(crate) sampler: PathBuf,
+}
+
+/// Runs until a signal ends it.
+pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    let mut service = Service::from_environment();
+    let Begin { config, layers, paths, sampler } = begin;
+    let machine = config.roots().machine();
+    // Before anything is written: whose socket is taken ends here.
+    let socket = server::bind(&paths.socket, Some(&config.group))?;
+    if let Some(note) = &socket.note {
+        log::warning(note);
+    }
+    let hub = Hub::new(paths.clone(), store(&paths, &config, &machine), machine.now_ms());
+    let (hub, asked) = (Arc::new(hub.0), hub.1);
+    tokio::spawn(server::serve(Arc::clone(&hub), socket));
+
+    let places = Places {
+        configuration: layers.files.clone(),
+        playbooks: layers.playbooks.clone(),
+        machine: machine.clone(),
+    };
+    let (changes, mut changed) = mpsc::channel(1);
+    tokio::spawn(watch::watch(places, changes));
+    let mut sampling = hub.sampling.subscribe();
+    let mut daemon = Daemon {
+        supervisor: Supervisor::new(Arc::clone(&hub), sampler, config.roots(), config.interval()),
+        searching: Arc::new(Semaphore::new(1)),
+        reload: Reload::new(config, layers),
+        sight: Sight::default(),
+        number: 0,
+        machine,
+        asked,
+        hub,
+    };
+    service.ready();
+    let signal = daemon.work(&mut signals, &mut service, &mut changed, &mut sampling).await;
+    log::info(&format!("ending on {signal}"));
+    service.stopping();
+    daemon.end().await;
+    Ok(())
+}
+
+/// The store, with this start noted in it.
+fn store(paths: &Paths, config: &Config, machine: &Machine) -> StoreHandle {
+    let start = Start {
+        version: env!("CARGO_PKG_VERSION").into(),
+        boot_id: probes::host::read_boot_id(machine).text().into(),
+        pid: std::process::id(),
+        at_ms: machine.now_ms(),
+    };
+    StoreHandle::start(&paths.state, config.limits(), start)
+}
+
+struct Daemon {
+    hub: Arc<Hub>,
+    machine: Machine,
+    supervisor: Supervisor,
+    reload: Reload,
+    sight: Sight,
+    /// Searches for holders of device files, one at a time.
+    searching: Arc<Semaphore>,
+    /// Of the newest moment.
+    number: u64,
+    asked: mpsc::Receiver<Request>,
+}
+
+impl Daemon {
+    /// Does what comes, until a signal that ends it.
+    async fn work(
+        &mut self,
+        signals: &mut Signals,
+        service: &mut Service,
+        changes: &mut mpsc::Receiver<Changed>,
+        sampling: &mut channel::Receiver<Sampling>,
+    ) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = signals.terminate.recv() => return "SIGTERM",
+                _ = signals.interrupt.recv() => return "SIGINT",
+                _ = signals.hang_up.recv() => {
+                    // What is wrong was said.
+                    let _ = self.reload(service).await;
+                }
+                Some(request) = self.asked.recv() => self.obey(request, service).await,
+                Some(changed) = changes.recv() => self.notice(changed, service).await,
+                () = service.watchdog() => service.alive(),
+                Ok(()) = sampling.changed() => service.status(self.status()),
+                frame = self.supervisor.frame() => {
+                    let gpus = frame.snapshot.gpus.len();
+                    self.keep(frame);
+                    if gpus > 0 {
+                        service.status(self.status());
+                    }
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, frame: Frame) {
+        self.number += 1;
+        self.sight.look(&frame.snapshot);
+        let moment = Arc::new(Moment::new(self.number, frame.bytes.into(), frame.snapshot));
+        self.hub.store.keep(&moment);
+        self.hub.newest.send_replace(Some(moment));
+    }
+
+    async fn obey(&mut self, request: Request, service: &mut Service) {
+        match request {
+            Request::Release { until_ms, answer } => {
+                let sampler = self.supervisor.pid();
+                self.supervisor.release(until_ms);
+                let (hub, machine) = (Arc::clone(&self.hub), self.machine.clone());
+                let searching = Arc::clone(&self.searching);
+                tokio::spawn(release::answer(hub, machine, sampler, searching, answer));
+            }
+            Request::Resume { answer } => {
+                let _ = answer.send(self.supervisor.resume());
+            }
+            Request::Reload { answer } => {
+                let _ = answer.send(self.reload(service).await);
+            }
+        }
+    }
+
+    /// Reads the configuration again: what changed, or why the old one stays.
+    async fn reload(&mut self, service: &mut Service) -> Result<Vec<String>, String> {
+        service.reloading();
+        let before = self.reload.config.clone();
+        let told = self.reload.read(&self.hub.config_trouble).await;
+        let config = &self.reload.config;
+        if *config != before {
+            log::set_level(config.log_level);
+            self.hub.store.set_limits(config.limits());
+            self.supervisor.set_interval(config.interval()).await;
+            self.hub.mark(MarkKind::Reload, Severity::Info, "the configuration was read again");
+        }
+        service.ready();
+        service.status(self.status());
+        told
+    }
+
+    async fn notice(&mut self, changed: Changed, service: &mut Service) {
+        if changed.configuration {
+            let _ = self.reload(service).await;
+        }
+        if changed.playbooks {
+            log::debug("the user's playbooks have changed");
+        }
+        for news in changed.driver {
+            let help = if news.help.is_empty() { "" } else { "\n  help: " };
+            log::warning(&format!("{}{help}{}", news.what, news.help));
+            self.hub.mark(MarkKind::DriverChange, Severity::Warning, &news.what);
+        }
+    }
+
+    /// For `systemctl status`.
+    fn status(&self) -> String {
+        match &*self.hub.sampling.borrow() {
+            Sampling::Starting => "the sampler is starting".into(),
+            Sampling::Running => {
+                let newest = self.hub.newest.borrow();
+                let gpus = newest.as_ref().map_or(0, |moment| moment.snapshot.gpus.len());
+                let interval = self.reload.config.interval().as_secs_f64();
+                format!("watching {gpus} GPUs every {interval} s")
+            }
+            Sampling::Silent { .. } => "the sampler is silent, asked to finish".into(),
+            Sampling::Ended { why, .. } => why.clone(),
+            Sampling::Releasing { .. } => "letting go of the GPUs".into(),
+            Sampling::Released { .. } => "the GPUs are let go on request".into(),
+        }
+    }
+
+    async fn end(self) {
+        self.hub.mark(MarkKind::DaemonEnd, Severity::Info, "the daemon ended");
+        self.supervisor.finish().await;
+        self.hub.store.finish(STORE_ENDS_WITHIN);
+    }
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind, name| signal(kind).with_context(|| format!("cannot listen for {name}"));
+        Ok(Self {
+            terminate: listen(SignalKind::terminate(), "SIGTERM")?,
+            interrupt: listen(SignalKind::interrupt(), "SIGINT")?,
+            hang_up: listen(SignalKind::hangup(), "SIGHUP")?,
+        })
+    }
+}

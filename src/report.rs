@@ -34,6 +34,12 @@ pub(crate) fn complain(error: &anyhow::Error) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
+/// Tells how something goes, on standard error.
+pub(crate) fn say(words: &str) {
+    // Nobody is left to be told that nobody listens.
+    let _ = writeln!(std::io::stderr().lock(), "{words}");
+}
+
 /// The snapshot as a table of at most 80 columns.
 pub(crate) fn table(snapshot: &Snapshot) -> String {
     let mut lines = headline(snapshot);

@@ -27,6 +27,7 @@ mod minute;
 mod open;
 mod queue;
 mod reader;
+mod recording;
 mod schema;
 mod words;
 
@@ -36,6 +37,7 @@ use probes::past::Span;
 
 pub(crate) use handle::StoreHandle;
 pub(crate) use reader::{Reader, Stored};
+pub(crate) use recording::Recording;
 
 /// Name of the file in its folder.
 pub(crate) const FILE: &str = "infertop.db";

@@ -9,6 +9,8 @@
 mod frames;
 #[path = "promises/gpu_box.rs"]
 mod gpu_box;
+#[path = "promises/running_daemon.rs"]
+mod running_daemon;
 #[path = "promises/terminal.rs"]
 mod terminal;
 #[path = "promises/tree.rs"]
@@ -19,6 +21,8 @@ mod waiting;
 mod workload;
 
 // The promises.
+#[path = "promises/attach.rs"]
+mod attach;
 #[path = "promises/driver.rs"]
 mod driver;
 #[path = "promises/ending.rs"]
@@ -35,6 +39,8 @@ mod on_gpu;
 mod pace;
 #[path = "promises/processes.rs"]
 mod processes;
+#[path = "promises/recording.rs"]
+mod recording;
 #[path = "promises/sick_gpu.rs"]
 mod sick_gpu;
 #[path = "promises/sizes.rs"]

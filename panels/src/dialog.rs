@@ -6,7 +6,7 @@ use probes::finding::Severity;
 
 use crate::canvas::Canvas;
 use crate::input::Input;
-use crate::keys::{self, Command, KEYS};
+use crate::keys::{self, Command, KEYS, Tense};
 use crate::list::Scroll;
 use crate::panels::Entry;
 use crate::text;
@@ -15,6 +15,7 @@ use crate::view::View;
 use crate::words::{self, ProcessKey};
 
 mod end;
+mod time;
 
 /// What an open window says to a press.
 pub(crate) enum Closing {
@@ -36,6 +37,7 @@ enum Kind {
     Help(&'static Entry),
     Finding(usize),
     End { process: ProcessKey, input: Input, signal: Signal },
+    Time(time::Asked),
 }
 
 /// A line of a window: an indent, words, a role.
@@ -87,9 +89,14 @@ impl Dialog {
         Self { kind, scroll: Scroll::default() }
     }
 
+    /// Which time to go to.
+    pub(crate) fn time() -> Self {
+        Self { kind: Kind::Time(time::Asked::default()), scroll: Scroll::default() }
+    }
+
     /// Whether it waits for text.
     pub(crate) fn takes_text(&self) -> bool {
-        matches!(self.kind, Kind::End { .. })
+        matches!(self.kind, Kind::End { .. } | Kind::Time(_))
     }
 
     /// Scrolls by one line.
@@ -114,7 +121,10 @@ impl Dialog {
             }
             return end::key(event, view, *process, input, signal);
         }
-        match keys::command(event, &[Command::Copy]) {
+        if let Kind::Time(asked) = &mut self.kind {
+            return asked.key(event, view);
+        }
+        match keys::command(event, &[Command::Copy], Tense::Live) {
             Some(Command::Copy) => {
                 if let Kind::Finding(at) = self.kind
                     && let Some(finding) = view.findings.get(at)
@@ -141,6 +151,10 @@ impl Dialog {
             Kind::End { process, input, signal } => {
                 let possible = end::lines(view, *process, input, *signal, &mut lines);
                 ("end a process".into(), if possible { end::FOOT } else { "esc leaves" })
+            }
+            Kind::Time(asked) => {
+                asked.lines(view, &mut lines);
+                ("go to a time".into(), time::FOOT)
             }
         };
         // Next to no room beside it would only leave torn letters.

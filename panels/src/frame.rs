@@ -5,7 +5,7 @@ use probes::reading::Reading;
 use probes::units;
 
 use crate::canvas::Canvas;
-use crate::keys::{Command, KEYS, Key};
+use crate::keys::{Command, KEYS, Key, Tense};
 use crate::panels::{Entry, PANELS};
 use crate::text;
 use crate::view::{Source, View};
@@ -69,18 +69,18 @@ fn feed(view: &View) -> Vec<(String, bool)> {
         Source::Daemon => "daemon",
         Source::Recording => "recording",
     };
+    if view.travels() {
+        let arrow = if view.past.playing { '▸' } else { '◂' };
+        return vec![(format!("{source} {} {arrow}", shown_moment(view)), false)];
+    }
     let silent = feed.last_ms.map(|last| view.now_ms.saturating_sub(last));
     let late = silent.is_some_and(|ms| ms > 2 * feed.interval_ms + 1000);
     if feed.lost > 0 {
         parts.push((format!("lost {}", feed.lost), false));
     }
-    match (&feed.source, silent) {
-        (Source::Recording, _) => {
-            let at = units::clock(view.snapshot.taken_at_ms, view.utc_offset_seconds);
-            parts.push((format!("recording {at} ◂"), false));
-        }
-        (_, None) => parts.push((format!("{source}, waiting"), false)),
-        (_, Some(ms)) if late && !feed.paused => {
+    match silent {
+        None => parts.push((format!("{source}, waiting"), false)),
+        Some(ms) if late && !feed.paused => {
             parts.push((format!("● {source} {} old", units::duration(ms / 1000)), true));
         }
         _ => parts.push((format!("{source} {}", seconds(feed.interval_ms)), false)),
@@ -89,6 +89,20 @@ fn feed(view: &View) -> Vec<(String, bool)> {
         parts.push(("PAUSED".into(), true));
     }
     parts
+}
+
+/// The moment that is shown, to the second; its date before it when that is not today's.
+fn shown_moment(view: &View) -> String {
+    let at = match view.snapshot.taken_at_ms {
+        0 => view.past.cursor_ms.unwrap_or(0),
+        taken => taken,
+    };
+    let clock = units::clock(at, view.utc_offset_seconds);
+    let moment = units::moment(at, view.now_ms, view.utc_offset_seconds);
+    match moment.rsplit_once(' ') {
+        Some((date, _)) => format!("{date} {clock}"),
+        None => clock,
+    }
 }
 
 fn count(number: usize) -> u16 {
@@ -101,9 +115,11 @@ pub(crate) fn footer(
     y: u16,
     entry: &Entry,
     answers: &[Command],
+    tense: Tense,
 ) -> Vec<(u16, u16, usize)> {
     let theme = canvas.theme;
     let width = canvas.width();
+    let travels = matches!(tense, Tense::Past | Tense::Recording);
     let mut tabs = Vec::new();
     let mut x = 1;
     // Help and quit keep their place at the right end.
@@ -118,8 +134,11 @@ pub(crate) fn footer(
         let name = |at: usize| 1 + text::width(PANELS[at].name);
         // The panel on the screen has its name, and so have the others as far as there is room; what
         // is left is digits, so that none is out of the mouse's reach. Help, the last one, has its
-        // place at the right anyway.
+        // place at the right anyway. The keys that move in time are worth more than names.
         let mut spare = room.saturating_sub(x + 2 * count(PANELS.len() - 1) + here.map_or(0, name));
+        if travels && width < 150 {
+            spare = 0;
+        }
         for (at, other) in PANELS.iter().enumerate() {
             let is_here = Some(at) == here;
             let named = is_here || name(at) <= spare;
@@ -141,12 +160,13 @@ pub(crate) fn footer(
         }
         x += 1;
     }
-    let own = |everywhere: bool| {
+    let kept = |time: bool, everywhere: bool| {
         KEYS.iter().filter(move |key| {
-            key.in_bar && key.everywhere == everywhere && key.works_with(answers) && !is_fixed(key)
+            let place = (key.is_of_time(), key.everywhere) == (time, everywhere);
+            place && key.is_in_bar(answers, tense) && !is_fixed(key)
         })
     };
-    for key in own(false).chain(own(true)) {
+    for key in kept(true, true).chain(kept(false, false)).chain(kept(false, true)) {
         let end = x + text::width(key.shown) + 1 + text::width(key.label);
         if end > room {
             break;

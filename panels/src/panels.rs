@@ -4,7 +4,7 @@
 
 use crate::canvas::Canvas;
 use crate::keys::Command;
-use crate::view::View;
+use crate::view::{ChartRequest, View};
 use crate::words::ProcessKey;
 
 mod about;
@@ -131,6 +131,11 @@ pub(crate) trait Panel {
 
     /// Takes a press while it waits for text; `None` when it does not.
     fn typed(&mut self, _event: crossterm::event::KeyEvent) -> Option<Reply> {
+        None
+    }
+
+    /// The metric over time that it needs, after it was drawn.
+    fn wants(&self, _view: &View) -> Option<ChartRequest> {
         None
     }
 

@@ -19,6 +19,8 @@ use crate::text;
 use crate::theme::Theme;
 use crate::view::{ChartRequest, View};
 
+mod travel;
+
 /// What the program shall do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -158,7 +160,8 @@ impl Ui {
         if event.kind == KeyEventKind::Release {
             return Action::None;
         }
-        if keys::command(event, &[]) == Some(Command::Quit) && !is_letter(event) {
+        let tense = view.tense();
+        if keys::command(event, &[], tense) == Some(Command::Quit) && !is_letter(event) {
             return Action::Quit;
         }
         if let Some(dialog) = &mut self.dialog {
@@ -177,7 +180,7 @@ impl Ui {
         if let Some(reply) = self.panels[self.current].typed(event) {
             return self.answer(reply);
         }
-        match keys::command(event, self.answers()) {
+        match keys::command(event, self.answers(), tense) {
             Some(command) => self.command(command, view),
             None => Action::None,
         }
@@ -223,7 +226,11 @@ impl Ui {
             Command::NextPanel => self.go((self.current + 1) % count),
             Command::PreviousPanel => self.go((self.current + count - 1) % count),
             Command::Panel(at) => self.go(at.min(count - 1)),
-            _ => return Action::None,
+            Command::TypeTime => return self.type_time(view),
+            _ => {
+                let travel = travel::meant(command);
+                return travel.map_or(Action::None, |travel| self.travel(travel, view));
+            }
         }
         Action::Redraw
     }
@@ -283,6 +290,15 @@ impl Ui {
         self.answer(reply)
     }
 
+    /// The metric over time that the panel on the screen needs and does not have. To be asked after
+    /// each draw, since the width decides how many points can be seen; `None` when nothing is needed
+    /// or the request in the view is the same.
+    pub fn wants(&self, view: &View) -> Option<ChartRequest> {
+        let wanted = self.panels[self.current].wants(view)?;
+        let asked = view.past.chart.as_ref().map(|chart| &chart.request);
+        (asked != Some(&wanted)).then_some(wanted)
+    }
+
     /// Draws everything.
     pub fn draw(&mut self, view: &View, area: Rect, buf: &mut Buffer) {
         let theme = self.theme;
@@ -296,12 +312,11 @@ impl Ui {
             frame::header(&mut canvas, view, &panel.subject(view, &self.focus));
             panel.draw(view, &self.focus, &mut canvas.part(0, 1, width, height - 2));
             let answers = panel.answers().unwrap_or(entry.answers);
-            self.tabs = frame::footer(&mut canvas, height - 1, entry, answers);
+            self.tabs = frame::footer(&mut canvas, height - 1, entry, answers, view.tense());
             let notice = self.notice.as_ref().filter(|(_, until)| view.now_ms < *until);
             if let Some((words, _)) = notice {
                 line_above_footer(&mut canvas, height - 2, words, theme.strong());
-            } else if let Some(trouble) = &view.feed.trouble {
-                let words = format!("● nothing comes any more: {trouble}");
+            } else if let Some(words) = trouble(view) {
                 line_above_footer(&mut canvas, height - 2, &words, theme.warning());
             } else if let Some(words) = panel.reason(view) {
                 line_above_footer(&mut canvas, height - 2, &words, theme.dim());
@@ -314,6 +329,17 @@ impl Ui {
             to_ascii(buf, area);
         }
     }
+}
+
+/// Why no other moment comes, if so. What the live feed lacks is of no concern to a picture of the
+/// past.
+fn trouble(view: &View) -> Option<String> {
+    if view.travels() {
+        let trouble = view.past.trouble.as_ref()?;
+        return Some(format!("● no other moment can be read: {trouble}"));
+    }
+    let trouble = view.feed.trouble.as_ref()?;
+    Some(format!("● nothing comes any more: {trouble}"))
 }
 
 fn is_letter(event: KeyEvent) -> bool {

@@ -6,6 +6,8 @@ use probes::ledger::Ledger;
 use probes::past::{Mark, MetricPast, Span};
 use probes::snapshot::Snapshot;
 
+use crate::keys::Tense;
+
 /// One moment, as the panels see it.
 pub struct View<'a> {
     /// What was read.
@@ -46,9 +48,10 @@ pub struct Past {
 /// A metric over a stretch of time, asked for and, after a moment, answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What was asked.
+    /// What was asked last.
     pub request: ChartRequest,
-    /// What came back: the values, or why there are none; `None` while it is on its way.
+    /// What came back: the values, or why there are none; `None` while it is on its way. While the
+    /// same metric is read anew, the answer before may stay.
     pub answer: Option<Result<MetricPast, String>>,
 }
 
@@ -69,6 +72,25 @@ impl View<'_> {
     /// Whether the picture is of the past: a recording, or a daemon's history.
     pub fn travels(&self) -> bool {
         self.feed.source == Source::Recording || self.past.cursor_ms.is_some()
+    }
+
+    /// Of which time the picture is, for what keys mean.
+    pub(crate) fn tense(&self) -> Tense {
+        match (self.feed.source == Source::Recording, self.past.cursor_ms, self.past.span) {
+            (true, ..) => Tense::Recording,
+            (_, Some(_), _) => Tense::Past,
+            (_, None, Some(_)) => Tense::LiveWithPast,
+            (_, None, None) => Tense::Live,
+        }
+    }
+
+    /// The newest moment that can be shown: now, or the end of the recording.
+    pub(crate) fn newest_ms(&self) -> u64 {
+        match (&self.feed.source, self.past.span) {
+            (Source::Recording, Some(span)) => span.to_ms,
+            (Source::Recording, None) => self.at_ms(),
+            _ => self.now_ms,
+        }
     }
 
     /// The moment that the picture is of, from which ages count: now, or when the snapshot was taken

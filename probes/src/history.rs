@@ -80,6 +80,19 @@ impl History {
         }
     }
 
+    /// Puts what another history knows of the time before in front of what this one has.
+    pub fn put_before(&mut self, older: &Self) {
+        prepend(&mut self.host_cpu, &older.host_cpu, self.capacity);
+        for (gpu, theirs) in &older.gpus {
+            let Some(own) = self.gpus.get_mut(gpu) else { continue };
+            for (ring, row) in own.iter_mut().zip(&self.rows) {
+                if let Some(at) = older.rows.iter().position(|other| other.name == row.name) {
+                    prepend(ring, &theirs[at], self.capacity);
+                }
+            }
+        }
+    }
+
     /// A GPU's past values of a tracked metric, oldest first, NaN for gaps; empty when unknown.
     pub fn series(&self, gpu: &Gpu, metric: &str) -> impl DoubleEndedIterator<Item = f32> + '_ {
         let row = self.rows.iter().position(|row| row.name == metric);
@@ -163,6 +176,12 @@ fn put(ring: &mut VecDeque<f32>, capacity: usize, value: f64) {
     ring.push_back(value as f32);
 }
 
+fn prepend(ring: &mut VecDeque<f32>, older: &VecDeque<f32>, capacity: usize) {
+    for value in older.iter().rev().take(capacity.saturating_sub(ring.len())) {
+        ring.push_front(*value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +212,20 @@ mod tests {
         history.new_feed();
         history.push(&tick(1, 0.5, Health::Answering));
         assert_eq!(history.lost(), 2);
+    }
+
+    #[test]
+
+    fn what_was_before_stands_in_front_and_the_newest_is_kept() {
+        let (mut older, mut history) = (History::new(3), History::new(3));
+        for (sequence, busy) in [(1, 0.1), (2, 0.2), (3, 0.3)] {
+            older.push(&tick(sequence, busy, Health::Answering));
+        }
+        history.push(&tick(4, 0.4, Health::Answering));
+        history.put_before(&older);
+        let series: Vec<f32> = history.series(&Gpu::default(), "infertop_gpu_busy_ratio").collect();
+        assert_eq!(series, [0.2, 0.3, 0.4]);
+        assert_eq!(history.lost(), 0);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod kernel_log;
 pub mod ledger;
 pub mod machine;
 pub mod metric;
+pub mod moment_text;
 pub mod nvml;
 pub mod past;
 pub mod pci;

@@ -8,6 +8,6 @@ use crate::cli::Roots;
 /// Samples until standard input or output is closed.
 pub(crate) fn run(roots: &Roots) -> anyhow::Result<ExitCode> {
     let commands = BufReader::new(std::io::stdin());
-    crate::sampler::run(roots.machine(), roots.interval, std::io::stdout(), commands)?;
+    crate::sampler::run(roots.machine(), roots.interval(), std::io::stdout(), commands)?;
     Ok(ExitCode::SUCCESS)
 }

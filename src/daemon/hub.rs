@@ -1,12 +1,18 @@
 //! What the parts of the daemon know of each other: the newest moment, how sampling stands, how the
 //! store stands, and requests that change something.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+use probes::finding::Severity;
+use probes::machine::Machine;
+use probes::past::{Mark, MarkKind};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::moment::Moment;
+use crate::store::StoreHandle;
 
 /// How sampling stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +34,12 @@ pub(crate) enum Sampling {
         since_ms: u64,
         /// What it said last.
         why: String,
+    },
+    /// The GPUs are being let go; for longer than a moment only while a driver call holds the
+    /// sampler.
+    Releasing {
+        /// Since when, milliseconds since 1970.
+        since_ms: u64,
     },
     /// The GPUs were let go on request.
     Released {
@@ -59,6 +71,12 @@ pub(crate) struct Released {
     pub(crate) holders: Vec<DeviceHolder>,
     /// Processes whose descriptors could not be looked at for lack of rights.
     pub(crate) denied_processes: u32,
+    /// Whether everybody was looked at in the time there was.
+    #[serde(default)]
+    pub(crate) searched_all: bool,
+    /// Why the GPUs are not let go; empty when they are.
+    #[serde(default)]
+    pub(crate) why: String,
 }
 
 /// A process with a device file of the driver open.
@@ -80,8 +98,54 @@ pub(crate) struct Hub {
     pub(crate) sampling: watch::Sender<Sampling>,
     /// Where requests go.
     pub(crate) requests: mpsc::Sender<Request>,
+    /// What is wrong with the configuration on disk, while an older one holds.
+    pub(crate) config_trouble: watch::Sender<Option<String>>,
     /// When this daemon started, milliseconds since 1970.
     pub(crate) started_ms: u64,
     /// Times that a sampler was started.
-    pub(crate) sampler_starts: std::sync::atomic::AtomicU64,
+    pub(crate) sampler_starts: AtomicU64,
+    /// Where this daemon keeps its files.
+    pub(crate) paths: Paths,
+    /// What is remembered.
+    pub(crate) store: StoreHandle,
+}
+
+/// Where a daemon keeps its files.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    /// The socket that it serves on.
+    pub(crate) socket: PathBuf,
+    /// The folder of the history.
+    pub(crate) state: PathBuf,
+}
+
+/// Requests that wait; each is answered before its sender asks for more.
+const WAITING_REQUESTS: usize = 16;
+
+impl Hub {
+    /// A hub, and where its requests come out.
+    pub(crate) fn new(
+        paths: Paths,
+        store: StoreHandle,
+        started_ms: u64,
+    ) -> (Self, mpsc::Receiver<Request>) {
+        let (requests, asked) = mpsc::channel(WAITING_REQUESTS);
+        let hub = Self {
+            newest: watch::Sender::new(None),
+            sampling: watch::Sender::new(Sampling::default()),
+            requests,
+            config_trouble: watch::Sender::new(None),
+            started_ms,
+            sampler_starts: AtomicU64::new(0),
+            paths,
+            store,
+        };
+        (hub, asked)
+    }
+
+    /// Remembers that something happened now.
+    pub(crate) fn mark(&self, kind: MarkKind, severity: Severity, text: &str) {
+        let at_ms = Machine::default().now_ms();
+        self.store.mark(Mark { at_ms, kind, severity, text: text.into(), ..Mark::default() });
+    }
 }

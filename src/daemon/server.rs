@@ -1,1 +1,71 @@
 //! HTTP on the unix socket.
+//!
+//! Every connection serves one request and ends with it: a new one costs a local client nothing, and
+//! there is no idle crowd to keep. What a client does costs bounded memory and no time of others: a
+//! request must come within seconds, an answer must be taken within seconds, and when all seats are
+//! taken whoever has not asked for anything goes first.
+
+mod answer;
+mod asked;
+mod changes;
+mod connection;
+mod crowd;
+mod endpoints;
+mod frames;
+mod now;
+mod past;
+mod readers;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+
+use super::hub::Hub;
+
+pub(crate) use crowd::Counters;
+use crowd::Crowd;
+use readers::Readers;
+pub(crate) use socket::{Socket, bind};
+
+/// After an accept that failed for want of descriptors or memory, until the next.
+const BREATH: Duration = Duration::from_millis(100);
+/// How often files that nobody reads are looked for.
+const TIDY_EVERY: Duration = Duration::from_secs(10);
+
+/// What every request may look at.
+pub(super) struct Serving {
+    hub: Arc<Hub>,
+    counters: Arc<Counters>,
+    past: Readers,
+}
+
+/// Serves until it is dropped; with it end all connections.
+pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
+    let counters = Arc::new(Counters::default());
+    let past = Readers::new(hub.store.clone());
+    let serving = Arc::new(Serving { hub, counters: Arc::clone(&counters), past });
+    let router: Router = endpoints::router(Arc::clone(&serving));
+    let mut tidy = tokio::time::interval(TIDY_EVERY);
+    let mut crowd = Crowd::new(counters);
+    loop {
+        let accepted = tokio::select! {
+            accepted = socket.accept() => accepted,
+            () = crowd.left() => continue,
+            _ = tidy.tick() => {
+                serving.past.tidy();
+                continue;
+            }
+        };
+        match accepted {
+            Ok(stream) => crowd.seat(stream, |stream, standing| {
+                connection::serve(stream, standing, router.clone())
+            }),
+            // Of the connection, or of this process for a while; the socket itself stays.
+            Err(_) => tokio::time::sleep(BREATH).await,
+        }
+    }
+}

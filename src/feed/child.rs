@@ -3,6 +3,7 @@
 //! The child is never killed while it is in a driver call: closing its standard input asks it to
 //! finish, and what a sick driver holds in an uninterruptible call cannot be ended by anyone.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -48,13 +49,26 @@ impl ChildFeed {
     /// Starts this program again as a sampler.
     pub(crate) fn start(roots: &Roots, interval: Duration) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find the own program file")?;
-        let mut child = Command::new(&program)
+        Self::start_program(&program, roots, interval)
+    }
+
+    /// Starts a program as a sampler.
+    pub(crate) fn start_program(
+        program: &Path,
+        roots: &Roots,
+        interval: Duration,
+    ) -> anyhow::Result<Self> {
+        let mut child = Command::new(program)
             .arg("sampler")
             .args(roots.arguments())
             .arg("--interval")
             .arg(format!("{}ms", interval.as_millis()))
             // One arena a thread would cost a MiB for each GPU.
             .env("MALLOC_ARENA_MAX", "1")
+            // Only the daemon itself speaks for its service.
+            .env_remove("NOTIFY_SOCKET")
+            .env_remove("WATCHDOG_USEC")
+            .env_remove("WATCHDOG_PID")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -97,6 +111,23 @@ impl ChildFeed {
             // A sampler that has ended is noticed by its frames.
             let _ = commands.write_all(line.as_bytes()).await;
         }
+    }
+
+    /// Its number, until it was waited for.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Asks the sampler to finish, and listens to it no more.
+    pub(crate) fn ask_to_finish(&mut self) {
+        self.commands = None;
+        self.frames.close();
+    }
+
+    /// Waits until the sampler is gone, with every file that it had open. May be dropped half way.
+    pub(crate) async fn gone(&mut self) {
+        // Waiting for an own child fails only when somebody else has reaped it.
+        let _ = self.child.wait().await;
     }
 
     /// Asks the sampler to finish and waits a moment; one that is stuck is left to the kernel.

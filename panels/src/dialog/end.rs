@@ -49,6 +49,9 @@ pub(super) fn key(
 
 /// Why it cannot be ended from here.
 fn refusal(view: &View, key: ProcessKey) -> Option<&'static str> {
+    if view.travels() {
+        return Some("this is a picture of the past, and nothing is sent from it");
+    }
     let Some(process) = key.find(view.snapshot) else {
         return Some("this process has ended, or its pid is another's now");
     };

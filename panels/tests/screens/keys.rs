@@ -9,30 +9,36 @@ use crate::boxes::{self, Shown};
 use crate::picture;
 
 /// A terminal of 80×24 with a hand on its keys.
-struct Hand {
-    ui: Ui,
-    shown: Shown,
+pub(crate) struct Hand {
+    pub(crate) ui: Ui,
+    pub(crate) shown: Shown,
 }
 
 impl Hand {
-    fn on(shown: Shown) -> Self {
+    pub(crate) fn on(shown: Shown) -> Self {
         let mut hand = Self { ui: picture::ui(), shown };
         hand.look();
         hand
     }
 
-    fn look(&mut self) -> String {
+    pub(crate) fn look(&mut self) -> String {
         picture::text(&picture::draw(&mut self.ui, &self.shown.view(), 80, 24))
     }
 
-    fn press(&mut self, code: KeyCode) -> Action {
+    pub(crate) fn press(&mut self, code: KeyCode) -> Action {
         let action = self.ui.key(KeyEvent::new(code, KeyModifiers::NONE), &self.shown.view());
         self.look();
         action
     }
 
+    pub(crate) fn press_shift(&mut self, code: KeyCode) -> Action {
+        let action = self.ui.key(KeyEvent::new(code, KeyModifiers::SHIFT), &self.shown.view());
+        self.look();
+        action
+    }
+
     /// Presses each letter; gives the last answer.
-    fn type_text(&mut self, text: &str) -> Action {
+    pub(crate) fn type_text(&mut self, text: &str) -> Action {
         text.chars().fold(Action::None, |_, c| self.press(KeyCode::Char(c)))
     }
 

@@ -5,3 +5,4 @@ mod goldens;
 mod keys;
 mod picture;
 mod sizes;
+mod travel;

@@ -1,0 +1,64 @@
+//! The commented default, made from the table of keys.
+
+use std::fmt::Write as _;
+
+use super::Config;
+use super::keys::KEYS;
+
+const HEAD: &str = "\
+# Configuration of `infertop daemon`. Read in this order, the later one counting more: these
+# defaults, /etc/infertop/config.toml, ~/.config/infertop/config.toml, the environment, flags.
+# A daemon that runs notices when a file changes.
+";
+
+/// A file in which every key stands in a comment, with its default.
+pub(crate) fn commented_default() -> String {
+    let config = Config::default();
+    let mut text = HEAD.to_string();
+    let mut section = "";
+    for key in KEYS {
+        if key.section != section {
+            section = key.section;
+            let _ = write!(text, "\n[{section}]\n");
+        }
+        text.push('\n');
+        for line in key.help.lines() {
+            let _ = writeln!(text, "# {line}");
+        }
+        let variable = key.variables().pop().unwrap_or_default();
+        let again = if key.live { "" } else { "; a change needs a restart" };
+        let _ = writeln!(text, "# Variable {variable}{again}.");
+        let value = key.show(&config).unwrap_or_else(|| format!("\"{}\"", key.example));
+        let _ = writeln!(text, "#{} = {value}", key.name);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::file::apply;
+
+    #[test]
+    fn the_commented_default_is_the_default_with_and_without_its_comments() {
+        let text = commented_default();
+        let (mut config, mut problems) = (Config::default(), Vec::new());
+        apply(&text, Path::new("default"), &mut config, &mut problems);
+        assert_eq!((&config, problems.len()), (&Config::default(), 0));
+
+        let plain: Vec<&str> = text
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(rest) if !rest.starts_with(' ') => rest,
+                _ => line,
+            })
+            .collect();
+        apply(&plain.join("\n"), Path::new("default"), &mut config, &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        for key in KEYS.iter().filter(|key| key.example.is_empty()) {
+            assert_eq!(key.show(&config), key.show(&Config::default()), "{}", key.path());
+        }
+    }
+}
