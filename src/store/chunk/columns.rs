@@ -229,8 +229,8 @@ impl Teller {
         }
         best.consider(Mode::Steps, 0, 0, steps.to_vec());
         best.consider(Mode::Bends, 0, 0, bends(steps));
-        let least = values.iter().map(|value| value.cast_signed()).min().unwrap_or(0);
-        let levels = values.iter().map(|value| value.wrapping_sub(least.cast_unsigned()));
+        let lowest = values.iter().map(|value| value.cast_signed()).min().unwrap_or(0);
+        let levels = values.iter().map(|value| value.wrapping_sub(lowest.cast_unsigned()));
         let levels: Vec<u64> = levels.collect();
         best.consider(Mode::Levels, 0, levels[0], levels[1..].to_vec());
         self.consider_latest(&mut best, values, steps);

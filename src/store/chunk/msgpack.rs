@@ -45,9 +45,9 @@ pub(super) fn take<'a>(bytes: &mut &'a [u8]) -> Option<Token<'a>> {
         0xcb => Token::Float64(number(bytes, 8)?),
         0xcc..=0xcf => Token::Unsigned(number(bytes, 1 << (head - 0xcc))?),
         0xd0..=0xd3 => {
-            let size = 1 << (head - 0xd0);
-            let empty = 64 - 8 * u32::from(size as u8);
-            let signed = (number(bytes, size)? << empty).cast_signed() >> empty;
+            let size = 1_u8 << (head - 0xd0);
+            let empty = 64 - 8 * u32::from(size);
+            let signed = (number(bytes, size.into())? << empty).cast_signed() >> empty;
             u64::try_from(signed).map_or(Token::Negative(signed), Token::Unsigned)
         }
         0xd4..=0xd8 => Token::Extension(part(bytes, (1 << (head - 0xd4)) + 1)?),
@@ -75,6 +75,11 @@ fn number(bytes: &mut &[u8], size: usize) -> Option<u64> {
 }
 
 /// Writes a piece in its shortest form. Of an extension only what [`take`] gave.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "each number was compared before; a small negative one is its own head"
+)]
 pub(super) fn put(out: &mut Vec<u8>, token: Token<'_>) {
     match token {
         Token::Nil => out.push(0xc0),
@@ -85,9 +90,9 @@ pub(super) fn put(out: &mut Vec<u8>, token: Token<'_>) {
         Token::Negative(value) => {
             // The size that holds the sign as well.
             let size = match value {
-                -0x80.. => 0,
-                -0x8000.. => 1,
-                -0x8000_0000.. => 2,
+                -0x80..=-1 => 0,
+                -0x8000..=-0x81 => 1,
+                -0x8000_0000..=-0x8001 => 2,
                 _ => 3,
             };
             out.push(0xd0 + size);
@@ -129,9 +134,9 @@ pub(super) fn put(out: &mut Vec<u8>, token: Token<'_>) {
 /// A head that counts up with the size, then the number.
 fn sized(out: &mut Vec<u8>, head: u8, value: u64) {
     let size = match value {
-        ..0x100 => 0,
-        ..0x1_0000 => 1,
-        ..0x1_0000_0000 => 2,
+        0..=0xff => 0,
+        0x100..=0xffff => 1,
+        0x1_0000..=0xffff_ffff => 2,
         _ => 3,
     };
     out.push(head + size);
@@ -140,14 +145,11 @@ fn sized(out: &mut Vec<u8>, head: u8, value: u64) {
 
 /// The same without the size of one byte.
 fn long(out: &mut Vec<u8>, head: u8, length: u32) {
-    match u16::try_from(length) {
-        Ok(length) => {
-            out.push(head);
-            out.extend_from_slice(&length.to_be_bytes());
-        }
-        Err(_) => {
-            out.push(head + 1);
-            out.extend_from_slice(&length.to_be_bytes());
-        }
+    if let Ok(length) = u16::try_from(length) {
+        out.push(head);
+        out.extend_from_slice(&length.to_be_bytes());
+    } else {
+        out.push(head + 1);
+        out.extend_from_slice(&length.to_be_bytes());
     }
 }

@@ -55,6 +55,7 @@ impl Sections {
     }
 
     /// Adds a column.
+    #[expect(clippy::cast_possible_truncation, reason = "takes numbers apart, byte by byte")]
     pub(super) fn tell(&mut self, told: &Told, own_length: bool) {
         let flag = if own_length { OWN_LENGTH } else { 0 };
         self.part(Part::Modes).push(flag | told.form.to_byte() << 3 | told.mode as u8);
@@ -91,9 +92,9 @@ impl Sections {
                 chunk.push(0);
                 continue;
             }
-            let packed = packer.compress(&part).context("cannot compress a chunk")?;
-            put(&mut chunk, packed.len() as u64);
-            chunk.extend_from_slice(&packed);
+            let small = packer.compress(&part).context("cannot compress a chunk")?;
+            put(&mut chunk, small.len() as u64);
+            chunk.extend_from_slice(&small);
         }
         Ok(chunk)
     }

@@ -28,10 +28,10 @@ fn busy(length: u64) -> Vec<Vec<u8>> {
             gpus[1].health = Health::Lost { since_ms: at, answer: "gone".into() };
         }
         let mut processes: Vec<Process> = (0..6_u64)
-            .filter(|number| (number + at) % 5 != 0)
+            .filter(|number| !(number + at).is_multiple_of(5))
             .map(|number| Process {
                 pid: u32::try_from(100 + number + at / 9).unwrap(),
-                state: if at % 3 == 0 { "R" } else { "S" }.to_string().into(),
+                state: if at.is_multiple_of(3) { "R" } else { "S" }.to_string().into(),
                 rss_bytes: (4096 * (number * at)).into(),
                 ..Process::default()
             })

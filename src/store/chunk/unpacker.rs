@@ -258,11 +258,11 @@ fn read_texts(parts: &mut Parts, hidden: &Hidden) -> anyhow::Result<(Vec<Range<u
 
 fn read_list(parts: &Parts) -> anyhow::Result<Vec<u64>> {
     let mut rest = parts.all(Part::List);
-    let (mut list, mut last) = (Vec::new(), 0_u64);
+    let (mut list, mut bits) = (Vec::new(), 0_u64);
     while !rest.is_empty() {
         anyhow::ensure!(list.len() < MOST_LISTED, "a chunk lists too many values");
-        last = last.wrapping_add(unzigzag(take(&mut rest).context(SHORT)?));
-        list.push(last);
+        bits = bits.wrapping_add(unzigzag(take(&mut rest).context(SHORT)?));
+        list.push(bits);
     }
     Ok(list)
 }
