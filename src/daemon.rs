@@ -5,6 +5,7 @@
 //! runs beside. Nothing that a client, a disk or a sick GPU does delays the next snapshot.
 
 pub(crate) mod hub;
+pub(crate) mod listen;
 pub(crate) mod lock;
 pub(crate) mod log;
 mod release;
@@ -69,6 +70,7 @@ pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     let (hub, asked) = Hub::new(store(&paths, &config, &machine), machine.now_ms());
     let hub = Arc::new(hub);
     tokio::spawn(server::serve(Arc::clone(&hub), socket));
+    tokio::spawn(listen::serve(Arc::clone(&hub), config.metrics.clone()));
 
     let places = Places {
         configuration: layers.files.clone(),

@@ -11,8 +11,11 @@ use probes::past::{Mark, MarkKind};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::listen::Exposition;
 use crate::moment::Moment;
 use crate::store::StoreHandle;
+
+use super::server::Counters;
 
 /// How sampling stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,12 +104,16 @@ pub(crate) struct Hub {
     pub(crate) requests: mpsc::Sender<Request>,
     /// What is wrong with the configuration on disk, while an older one holds.
     pub(crate) config_trouble: watch::Sender<Option<String>>,
+    /// How serving metrics stands.
+    pub(crate) exposition: watch::Sender<Exposition>,
     /// When this daemon started, milliseconds since 1970.
     pub(crate) started_ms: u64,
     /// Times that a sampler was started.
     pub(crate) sampler_starts: AtomicU64,
     /// What is remembered.
     pub(crate) store: StoreHandle,
+    /// What the socket has served.
+    pub(crate) served: Arc<Counters>,
 }
 
 /// Where a daemon keeps its files.
@@ -130,9 +137,11 @@ impl Hub {
             sampling: watch::Sender::new(Sampling::default()),
             requests,
             config_trouble: watch::Sender::new(None),
+            exposition: watch::Sender::new(Exposition::default()),
             started_ms,
             sampler_starts: AtomicU64::new(0),
             store,
+            served: Arc::default(),
         };
         (hub, asked)
     }
