@@ -73,6 +73,8 @@ pub(crate) struct Health {
     pub(crate) store: StoreStatus,
     /// Where metrics are served over TCP; absent where they are not.
     pub(crate) metrics_url: Option<String>,
+    /// What the daemon cannot see for want of rights, each with what to grant.
+    pub(crate) unseen: Vec<String>,
     /// Version of the daemon.
     pub(crate) version: String,
     /// Its process number.

@@ -34,13 +34,15 @@ pub(crate) fn run(roots: &Roots, options: &cli::Daemon) -> anyhow::Result<ExitCo
         Some(program) => program.clone(),
         None => std::env::current_exe().context("cannot find the own program file")?,
     };
+    let waits_for_store = options.sampler_program.is_some();
+    let begin = Begin { config, layers, paths, sampler, waits_for_store };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_stack_size(STACK_BYTES)
         .build()
         .context("cannot start the daemon's loop")?;
-    let ended = runtime.block_on(daemon::run(Begin { config, layers, paths, sampler }));
+    let ended = runtime.block_on(daemon::run(begin));
     // Whatever still reads a disk or a stuck process must not hold the end up.
     runtime.shutdown_background();
     ended.map(|()| ExitCode::SUCCESS)

@@ -15,6 +15,8 @@ use super::listen::Exposition;
 use crate::moment::Moment;
 use crate::store::StoreHandle;
 
+use super::server::Counters;
+
 /// How sampling stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
@@ -65,7 +67,8 @@ pub(crate) enum Request {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Released {
     /// Whether our own sampler is gone; false while a driver call holds it.
-    pub(crate) released: bool,
+    #[serde(rename = "released")]
+    pub(crate) let_go: bool,
     /// How long it took.
     pub(crate) took_ms: u64,
     /// Who else has a device file of the driver open.
@@ -107,10 +110,10 @@ pub(crate) struct Hub {
     pub(crate) started_ms: u64,
     /// Times that a sampler was started.
     pub(crate) sampler_starts: AtomicU64,
-    /// Where this daemon keeps its files.
-    pub(crate) paths: Paths,
     /// What is remembered.
     pub(crate) store: StoreHandle,
+    /// What the socket has served.
+    pub(crate) served: Arc<Counters>,
 }
 
 /// Where a daemon keeps its files.
@@ -127,11 +130,7 @@ const WAITING_REQUESTS: usize = 16;
 
 impl Hub {
     /// A hub, and where its requests come out.
-    pub(crate) fn new(
-        paths: Paths,
-        store: StoreHandle,
-        started_ms: u64,
-    ) -> (Self, mpsc::Receiver<Request>) {
+    pub(crate) fn new(store: StoreHandle, started_ms: u64) -> (Self, mpsc::Receiver<Request>) {
         let (requests, asked) = mpsc::channel(WAITING_REQUESTS);
         let hub = Self {
             newest: watch::Sender::new(None),
@@ -141,8 +140,8 @@ impl Hub {
             exposition: watch::Sender::new(Exposition::default()),
             started_ms,
             sampler_starts: AtomicU64::new(0),
-            paths,
             store,
+            served: Arc::default(),
         };
         (hub, asked)
     }

@@ -27,7 +27,7 @@ use crate::exporter::Exporter;
 use super::hub::Hub;
 use super::log::{self, Level};
 use super::server::Counters;
-use super::server::connection::{ASK_WITHIN, Guarded, http};
+use super::server::connection::{Guarded, Patience, http};
 use super::server::crowd::{Crowd, Standing};
 use answer::Answers;
 use credentials::{Credentials, keep_fresh};
@@ -36,6 +36,7 @@ use credentials::{Credentials, keep_fresh};
 const RETRY: Duration = Duration::from_secs(5);
 /// After an accept that failed for want of descriptors or memory, until the next.
 const BREATH: Duration = Duration::from_millis(100);
+const PATIENCE: Patience = Patience::USUAL;
 /// For the one that is turned away.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\n\
     retry-after: 1\r\nconnection: close\r\n\r\nall connections are in use\n";
@@ -151,7 +152,7 @@ async fn connection(
 ) {
     // An answer is written in few pieces; none of them should wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
-    let guarded = Guarded::new(stream, Arc::clone(&standing));
+    let guarded = Guarded::new(stream, Arc::clone(&standing), PATIENCE);
     let tls = credentials.tls.clone();
     let service = service_fn(move |request| {
         standing.ask();
@@ -159,9 +160,9 @@ async fn connection(
     });
     // What goes wrong here is the client's.
     let _ = match tls {
-        None => http().serve_connection(TokioIo::new(guarded), service).await,
-        Some(acceptor) => match timeout(ASK_WITHIN, acceptor.accept(guarded)).await {
-            Ok(Ok(stream)) => http().serve_connection(TokioIo::new(stream), service).await,
+        None => http(PATIENCE).serve_connection(TokioIo::new(guarded), service).await,
+        Some(acceptor) => match timeout(PATIENCE.ask, acceptor.accept(guarded)).await {
+            Ok(Ok(stream)) => http(PATIENCE).serve_connection(TokioIo::new(stream), service).await,
             Ok(Err(_)) | Err(_) => Ok(()),
         },
     };

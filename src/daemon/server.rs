@@ -26,6 +26,7 @@ use axum::Router;
 
 use super::hub::Hub;
 
+use connection::Patience;
 pub(crate) use crowd::Counters;
 use crowd::Crowd;
 use readers::Readers;
@@ -45,18 +46,20 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: applicat
 /// What every request may look at.
 pub(super) struct Serving {
     hub: Arc<Hub>,
-    counters: Arc<Counters>,
     past: Readers,
 }
 
 /// Serves until it is dropped; with it end all connections.
 pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
-    let counters = Arc::new(Counters::default());
+    serve_with(hub, socket, Patience::USUAL).await;
+}
+
+async fn serve_with(hub: Arc<Hub>, socket: Socket, patience: Patience) {
     let past = Readers::new(hub.store.clone());
-    let serving = Arc::new(Serving { hub, counters: Arc::clone(&counters), past });
+    let mut crowd = Crowd::new(Arc::clone(&hub.served));
+    let serving = Arc::new(Serving { hub, past });
     let router: Router = endpoints::router(Arc::clone(&serving));
     let mut tidy = tokio::time::interval(TIDY_EVERY);
-    let mut crowd = Crowd::new(counters);
     loop {
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
@@ -69,7 +72,7 @@ pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
         match accepted {
             Ok(stream) => {
                 let turned_away = crowd.seat(stream, |stream, standing| {
-                    connection::serve(stream, standing, router.clone())
+                    connection::serve(stream, standing, router.clone(), patience)
                 });
                 if let Some(stream) = turned_away {
                     // It fits into any empty buffer; who cannot take it is not waited for.

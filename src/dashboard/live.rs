@@ -217,8 +217,8 @@ fn why_nothing_comes(sampling: &Sampling) -> Arrival {
     match sampling {
         Sampling::Running | Sampling::Starting | Sampling::Silent { .. } => Arrival::Silence,
         Sampling::Ended { why, .. } => Arrival::Trouble(why.clone()),
-        Sampling::Releasing { .. } | Sampling::Released { .. } => Arrival::Trouble(
-            "GPUs let go on request: infertop daemon resume".into(),
-        ),
+        Sampling::Releasing { .. } | Sampling::Released { .. } => {
+            Arrival::Trouble("GPUs let go on request: infertop daemon resume".into())
+        }
     }
 }

@@ -12,6 +12,7 @@ use crate::api::{
     Status,
 };
 use crate::daemon::hub::{Hub, Sampling};
+use crate::daemon::sight;
 use crate::moment::Moment;
 use crate::store::{StoreState, StoreStatus};
 use crate::{own_cost, when};
@@ -99,6 +100,9 @@ pub(in crate::daemon) fn health_of(hub: &Hub) -> Health {
         interval_ms: newest.as_ref().map(|moment| moment.snapshot.interval_ms),
         store,
         metrics_url: exposition.url,
+        unseen: newest.as_ref().map_or_else(Vec::new, |moment| {
+            sight::unseen(&moment.snapshot).map(|unseen| unseen.to_string()).collect()
+        }),
         version: env!("CARGO_PKG_VERSION").into(),
         pid: std::process::id(),
         started_ms: hub.started_ms,
@@ -144,12 +148,15 @@ fn how_sampling_stands(sampling: &Sampling) -> (Status, Option<String>) {
 
 pub(super) async fn own(State(serving): State<Arc<Serving>>, _: Asked) -> Answer {
     let hub = &serving.hub;
-    let (rss, threads) = own_cost::memory();
+    // The kernel walks all pages for it.
+    let measured =
+        tokio::task::spawn_blocking(|| (own_cost::memory(), own_cost::pss_bytes())).await;
+    let ((rss, threads), pss) = measured.unwrap_or_default();
     let daemon = ProcessCost {
         pid: std::process::id(),
         cpu_seconds_total: Some(own_cost::cpu_seconds()),
         rss_bytes: rss.get(),
-        pss_bytes: None,
+        pss_bytes: pss.get(),
         threads: threads.get(),
     };
     let newest = hub.newest.borrow().clone();
@@ -157,7 +164,7 @@ pub(super) async fn own(State(serving): State<Arc<Serving>>, _: Asked) -> Answer
         daemon,
         sampler: newest.map(|moment| sampler(&moment)),
         sampler_starts: hub.sampler_starts.load(Relaxed),
-        socket: serving.counters.counts(),
+        socket: hub.served.counts(),
         store: hub.store.status(),
     })
 }
