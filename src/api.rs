@@ -71,10 +71,10 @@ pub(crate) struct Health {
     pub(crate) interval_ms: Option<u64>,
     /// How the store stands.
     pub(crate) store: StoreStatus,
-    /// Where metrics are served over TCP; absent where they are not.
-    pub(crate) metrics_url: Option<String>,
     /// What the daemon cannot see for want of rights, each with what to grant.
     pub(crate) unseen: Vec<String>,
+    /// Where metrics are served over TCP; absent where they are not.
+    pub(crate) metrics_url: Option<String>,
     /// Version of the daemon.
     pub(crate) version: String,
     /// Its process number.

@@ -36,6 +36,7 @@ use credentials::{Credentials, keep_fresh};
 const RETRY: Duration = Duration::from_secs(5);
 /// After an accept that failed for want of descriptors or memory, until the next.
 const BREATH: Duration = Duration::from_millis(100);
+/// How long a client is waited for.
 const PATIENCE: Patience = Patience::USUAL;
 /// For the one that is turned away.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\n\

@@ -12,7 +12,7 @@ use super::{FILE, Limits, Start, StoreState, StoreStatus};
 use crate::moment::Moment;
 
 /// How long a file that cannot be used is left alone.
-const RETRY: Duration = Duration::from_secs(60);
+const RETRY: Duration = Duration::from_mins(1);
 
 /// A store in its own thread. Nothing here waits for the disk, [`StoreHandle::finish`] apart.
 #[derive(Clone)]

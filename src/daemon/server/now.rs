@@ -99,10 +99,10 @@ pub(in crate::daemon) fn health_of(hub: &Hub) -> Health {
             .map(|moment| when::now_ms().saturating_sub(moment.snapshot.taken_at_ms)),
         interval_ms: newest.as_ref().map(|moment| moment.snapshot.interval_ms),
         store,
-        metrics_url: exposition.url,
         unseen: newest.as_ref().map_or_else(Vec::new, |moment| {
             sight::unseen(&moment.snapshot).map(|unseen| unseen.to_string()).collect()
         }),
+        metrics_url: exposition.url,
         version: env!("CARGO_PKG_VERSION").into(),
         pid: std::process::id(),
         started_ms: hub.started_ms,
