@@ -7,6 +7,7 @@ mod told;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::hub::Sampling;
+use crate::store::StoreStatus;
 
 pub(crate) use told::{Pending, Told};
 
@@ -20,6 +21,9 @@ pub(crate) const MESSAGEPACK_TYPE: &str = "application/vnd.msgpack";
 pub(crate) const JSON_TYPE: &str = "application/json";
 /// Header that names the tick that an answer is of.
 pub(crate) const NUMBER_HEADER: &str = "infertop-number";
+
+/// Header that names the moment that an answer is of, milliseconds since 1970.
+pub(crate) const AT_HEADER: &str = "infertop-at-ms";
 
 /// Why a request was not done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +59,7 @@ pub(crate) enum Status {
 pub(crate) struct Health {
     /// In one word.
     pub(crate) status: Status,
-    /// Why it is not `ok`, in words.
+    /// Why it is not `ok`, and what else somebody should look at, in words.
     pub(crate) reasons: Vec<String>,
     /// How sampling stands.
     pub(crate) sampling: Sampling,
@@ -65,6 +69,12 @@ pub(crate) struct Health {
     pub(crate) snapshot_age_ms: Option<u64>,
     /// Nominal distance of two snapshots; absent before the first.
     pub(crate) interval_ms: Option<u64>,
+    /// How the store stands.
+    pub(crate) store: StoreStatus,
+    /// What the daemon cannot see for want of rights, each with what to grant.
+    pub(crate) unseen: Vec<String>,
+    /// Where metrics are served over TCP; absent where they are not.
+    pub(crate) metrics_url: Option<String>,
     /// Version of the daemon.
     pub(crate) version: String,
     /// Its process number.
@@ -85,6 +95,8 @@ pub(crate) struct Own {
     pub(crate) sampler_starts: u64,
     /// What the socket has served.
     pub(crate) socket: SocketCounts,
+    /// How the store stands.
+    pub(crate) store: StoreStatus,
 }
 
 /// What a process costs.

@@ -106,7 +106,7 @@ pub(crate) struct Daemon {
     /// Folder to keep history in.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
-    /// Serve /metrics and /healthz over TCP; alone on 127.0.0.1:9836.
+    /// Serve /metrics and /healthz over TCP; without an address on 127.0.0.1:9836.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = DEFAULT_LISTEN)]
     pub(crate) listen: Option<String>,
     /// Start this program as the sampler, and wait for the store instead of leaving snapshots out;
@@ -283,10 +283,11 @@ fn parse_stretch(text: &str) -> Result<Duration, String> {
     unit.and_then(|(number, seconds)| number.parse::<u64>().ok()?.checked_mul(seconds))
         .filter(|seconds| (1..=MOST_STRETCH_SECONDS).contains(seconds))
         .map(Duration::from_secs)
-        .ok_or_else(|| format!("{text} is no stretch of time; write 90s, 10m or 2h, at most 365d"))
+        .ok_or_else(|| format!("{text} is no stretch of time; write 90s, 10m or 2h, at most 7d"))
 }
 
-const MOST_STRETCH_SECONDS: u64 = 365 * 86_400;
+/// Longer than that is not letting go for a while, but not running a daemon.
+const MOST_STRETCH_SECONDS: u64 = 7 * 86_400;
 
 #[cfg(test)]
 mod tests {
@@ -311,7 +312,7 @@ mod tests {
     fn stretches_are_read_as_people_write_them() {
         assert_eq!(parse_stretch("10m"), Ok(Duration::from_mins(10)));
         assert_eq!(parse_stretch("90s"), Ok(Duration::from_secs(90)));
-        for wrong in ["", "m", "10", "0s", "-1m", "1.5h", "9999999999999999999d", "366d"] {
+        for wrong in ["", "m", "10", "0s", "-1m", "1.5h", "9999999999999999999d", "8d"] {
             assert!(parse_stretch(wrong).is_err(), "{wrong}");
         }
     }

@@ -6,16 +6,18 @@
 mod connection;
 mod frames;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use hyper::Method;
 use hyper::body::Bytes;
+use hyper::{HeaderMap, Method, StatusCode};
+use probes::snapshot::Snapshot;
 use serde::de::DeserializeOwned;
 
-use crate::api::{Health, JSON_TYPE, MESSAGEPACK_TYPE};
+use crate::api::{AT_HEADER, Health, JSON_TYPE, MESSAGEPACK_TYPE};
 
+use connection::Refusal;
 pub(crate) use frames::Frames;
 
 /// A question must have been answered by then.
@@ -47,11 +49,6 @@ impl Client {
         None
     }
 
-    /// Its socket.
-    pub(crate) fn socket(&self) -> &Path {
-        &self.socket
-    }
-
     /// How the daemon is.
     pub(crate) async fn health(&self) -> anyhow::Result<Health> {
         self.get_json("/v1/health").await
@@ -59,18 +56,33 @@ impl Client {
 
     /// Asks for a JSON document.
     pub(crate) async fn get_json<T: DeserializeOwned>(&self, target: &str) -> anyhow::Result<T> {
-        let bytes = self.ask(Method::GET, target, JSON_TYPE).await?;
+        let (_, bytes) = self.ask(Method::GET, target, JSON_TYPE).await?;
         self.read(target, &bytes)
     }
 
     /// Asks for the stored form.
     pub(crate) async fn get_bytes(&self, target: &str) -> anyhow::Result<Bytes> {
-        self.ask(Method::GET, target, MESSAGEPACK_TYPE).await
+        self.ask(Method::GET, target, MESSAGEPACK_TYPE).await.map(|(_, bytes)| bytes)
+    }
+
+    /// Asks for a stored snapshot, with its time; `None` when there is none.
+    pub(crate) async fn snapshot(&self, target: &str) -> anyhow::Result<Option<(u64, Snapshot)>> {
+        let (headers, bytes) = match self.ask(Method::GET, target, MESSAGEPACK_TYPE).await {
+            Ok(found) => found,
+            Err(error) => {
+                let refusal = error.downcast_ref::<Refusal>();
+                let is_none = refusal.is_some_and(|it| it.status == StatusCode::NOT_FOUND);
+                return if is_none { Ok(None) } else { Err(error) };
+            }
+        };
+        let snapshot = Snapshot::decode(&bytes).with_context(|| self.unknown_words(target))?;
+        let at_ms = headers.get(AT_HEADER).and_then(|at| at.to_str().ok()?.parse().ok());
+        Ok(Some((at_ms.unwrap_or(snapshot.taken_at_ms), snapshot)))
     }
 
     /// Asks for a change.
     pub(crate) async fn post<T: DeserializeOwned>(&self, target: &str) -> anyhow::Result<T> {
-        let bytes = self.ask(Method::POST, target, JSON_TYPE).await?;
+        let (_, bytes) = self.ask(Method::POST, target, JSON_TYPE).await?;
         self.read(target, &bytes)
     }
 
@@ -80,15 +92,22 @@ impl Client {
         opened.unwrap_or_else(|_| Err(self.silent(BEGIN_WITHIN)))
     }
 
-    async fn ask(&self, method: Method, target: &str, accept: &str) -> anyhow::Result<Bytes> {
+    async fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        accept: &str,
+    ) -> anyhow::Result<(HeaderMap, Bytes)> {
         let asked = connection::ask(&self.socket, method, target, accept);
         tokio::time::timeout(WITHIN, asked).await.unwrap_or_else(|_| Err(self.silent(WITHIN)))
     }
 
     fn read<T: DeserializeOwned>(&self, target: &str, bytes: &[u8]) -> anyhow::Result<T> {
-        serde_json::from_slice(bytes).with_context(|| {
-            format!("the daemon on {} answers {target} in unknown words", self.socket.display())
-        })
+        serde_json::from_slice(bytes).with_context(|| self.unknown_words(target))
+    }
+
+    fn unknown_words(&self, target: &str) -> String {
+        format!("the daemon on {} answers {target} in unknown words", self.socket.display())
     }
 
     fn silent(&self, within: Duration) -> anyhow::Error {

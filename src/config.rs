@@ -13,6 +13,7 @@ pub(crate) mod layers;
 pub(crate) mod problem;
 mod suggestion;
 
+use crate::store::Limits;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,6 +85,16 @@ impl Default for Config {
 }
 
 impl Config {
+    /// How much is remembered.
+    pub(crate) fn limits(&self) -> Limits {
+        let days = |days: u64| u32::try_from(days).unwrap_or(u32::MAX);
+        Limits {
+            raw_days: days(self.store.raw_days),
+            rollup_days: days(self.store.rollup_days),
+            max_bytes: self.store.max_mib << 20,
+        }
+    }
+
     /// Time between two snapshots.
     pub(crate) fn interval(&self) -> Duration {
         Duration::from_millis(self.interval_ms)

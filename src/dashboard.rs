@@ -128,11 +128,7 @@ struct App {
 }
 
 impl App {
-    async fn start(
-        subject: Subject,
-        roots: &Roots,
-        options: &cli::Screen,
-    ) -> anyhow::Result<Self> {
+    async fn start(subject: Subject, roots: &Roots, options: &cli::Screen) -> anyhow::Result<Self> {
         let mut ui = Ui::new(theme(options));
         if let Some(name) = &options.panel {
             let names: Vec<&str> = panels::panels::PANELS.iter().map(|entry| entry.name).collect();
@@ -146,7 +142,7 @@ impl App {
             Subject::Live(sockets) => Live::start(roots, sockets).await?,
             Subject::File(path) => (Live::none(), Some(crate::past::Past::open(&path)?)),
         };
-        let picture = Picture::new(live.source(), roots.interval);
+        let picture = Picture::new(live.source(), roots.interval());
         let mut traveller = Traveller::new(past);
         traveller.look_around();
         let mut app =
@@ -205,9 +201,6 @@ impl App {
             self.ui.draw(&view, self.area, frame.buffer_mut());
         });
         drawn.map(|_| ()).context("cannot write to the terminal")?;
-        if let Some(request) = self.ui.wants(&view) {
-            self.traveller.chart(request, &mut self.picture);
-        }
         Ok(())
     }
 

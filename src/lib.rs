@@ -13,6 +13,9 @@ mod daemon;
 mod dashboard;
 mod exporter;
 mod feed;
+#[cfg(any(fuzzing, test))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod json;
 mod kill;
 mod moment;

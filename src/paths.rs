@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use crate::config::Layers;
+
 const SYSTEM_SOCKET: &str = "/run/infertop/infertop.sock";
 const SYSTEM_STATE: &str = "/var/lib/infertop";
 const SYSTEM_CONFIG: &str = "/etc/infertop";
@@ -78,12 +80,13 @@ impl Whereabouts {
         runtime.or_else(|| self.user_state()).map(|folder| folder.join(SOCKET))
     }
 
-    /// Where a client looks for a daemon, in order: the user's own, then the system's.
-    fn sockets(&self) -> Vec<PathBuf> {
+    /// Where a client looks for a daemon, in order: where the configuration puts it, the user's own,
+    /// the system's.
+    fn sockets(&self, configured: Option<PathBuf>) -> Vec<PathBuf> {
         if let Some(told) = (self.variable)("INFERTOP_SOCKET").filter(|told| !told.is_empty()) {
             return vec![told.into()];
         }
-        let mut sockets: Vec<PathBuf> = self.user_socket().into_iter().collect();
+        let mut sockets: Vec<PathBuf> = configured.into_iter().chain(self.user_socket()).collect();
         sockets.push(SYSTEM_SOCKET.into());
         sockets
     }
@@ -102,9 +105,11 @@ impl Whereabouts {
     }
 }
 
-/// Where a client looks for a daemon, in order.
+/// Where a client looks for a daemon, in order. A configuration that is broken says nothing here: the
+/// daemon says it.
 pub(crate) fn sockets() -> Vec<PathBuf> {
-    Whereabouts::default().sockets()
+    let configured = Layers::of_system().load().ok().and_then(|config| config.socket);
+    Whereabouts::default().sockets(configured)
 }
 
 /// What a daemon on this box remembers: the store of the own daemon where there is one, else that of
@@ -129,7 +134,7 @@ mod tests {
         assert_eq!(root.state().unwrap(), Path::new("/var/lib/infertop"));
         assert_eq!(root.socket().unwrap(), Path::new("/run/infertop/infertop.sock"));
         assert_eq!(root.config_files(), [Path::new("/etc/infertop/config.toml")]);
-        assert_eq!(root.sockets(), [Path::new("/run/infertop/infertop.sock")]);
+        assert_eq!(root.sockets(None), [Path::new("/run/infertop/infertop.sock")]);
     }
 
     #[test]
@@ -154,7 +159,7 @@ mod tests {
         assert_eq!(me.state().unwrap(), Path::new("/home/me/.local/state/infertop"));
         let own = Path::new("/run/user/1000/infertop/infertop.sock");
         assert_eq!(me.socket().unwrap(), own);
-        assert_eq!(me.sockets(), [own, Path::new("/run/infertop/infertop.sock")]);
+        assert_eq!(me.sockets(None), [own, Path::new("/run/infertop/infertop.sock")]);
         let files = [
             Path::new("/etc/infertop/config.toml"),
             Path::new("/home/me/.config/infertop/config.toml"),
@@ -173,6 +178,6 @@ mod tests {
     #[test]
     fn a_socket_that_is_told_is_the_only_one_tried() {
         let told = user(|name| (name == "INFERTOP_SOCKET").then(|| "/tmp/x.sock".into()));
-        assert_eq!(told.sockets(), [Path::new("/tmp/x.sock")]);
+        assert_eq!(told.sockets(None), [Path::new("/tmp/x.sock")]);
     }
 }

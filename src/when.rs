@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use probes::moment_text::parse_moment;
+
 /// Wall clock, milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
@@ -11,27 +13,25 @@ pub(crate) fn now_ms() -> u64 {
 /// April 1973.
 const LEAST_MS: u64 = 100_000_000_000;
 
-/// A moment: milliseconds since 1970, RFC 3339, `-2h` (so long ago) or `now`.
+/// A moment: milliseconds since 1970 (0 is the beginning), RFC 3339, `-2h` (so long ago) or `now`;
+/// what has no zone is UTC.
 pub(crate) fn parse_time(text: &str, now_ms: u64) -> Result<u64, String> {
     let text = text.trim();
-    if text == "now" {
-        return Ok(now_ms);
-    }
-    if let Some(ago) = text.strip_prefix('-') {
-        let ago = u64::try_from(parse_duration(ago)?.as_millis()).unwrap_or(u64::MAX);
-        return Ok(now_ms.saturating_sub(ago));
-    }
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return match text.parse() {
-            Ok(ms) if ms >= LEAST_MS => Ok(ms),
+            Ok(ms) if ms >= LEAST_MS || ms == 0 => Ok(ms),
             Ok(_) => Err(format!("{text} counts seconds; milliseconds since 1970 are wanted")),
             Err(_) => Err(format!("{text} is further away than time can be counted")),
         };
     }
+    // Programs may name a moment that has not been, such as the end of today.
     let stamp = text.parse().or_else(|_| with_plus(text).parse::<jiff::Timestamp>());
-    let ms = stamp.ok().and_then(|stamp| u64::try_from(stamp.as_millisecond()).ok());
-    ms.ok_or_else(|| {
-        format!("{text:?} is no time; write 2026-11-30T14:00:00Z, -2h or milliseconds since 1970")
+    if let Some(ms) = stamp.ok().and_then(|stamp| u64::try_from(stamp.as_millisecond()).ok()) {
+        return Ok(ms);
+    }
+    parse_moment(text, now_ms, 0).map_err(|why| {
+        let text: String = text.chars().take(60).collect();
+        format!("{text:?}: {why}, or milliseconds since 1970")
     })
 }
 
@@ -87,14 +87,17 @@ mod tests {
             ("2025-11-30T15:00:00 01:00", 1_764_511_200_000),
             ("2025-11-30T14:00:00.250Z", 1_764_511_200_250),
             ("now", NOW),
+            ("0", 0),
+            ("18446744073709551615", u64::MAX),
             ("-2h", NOW - 7_200_000),
             ("-1h30m", NOW - 5_400_000),
-            ("-99999999999d", 0),
+            ("2025-11-30", 1_764_460_800_000),
+            ("9999-01-01T00:00:00Z", 253_370_764_800_000),
         ] {
             assert_eq!(parse_time(text, NOW), Ok(ms), "{text}");
         }
         for wrong in
-            ["", "-", "1764511200", "yesterday", "2025-11-30", "99999999999999999999999", "+1"]
+            ["", "-", "1764511200", "yesterday", "-99999999999d", "99999999999999999999999", "+1"]
         {
             assert!(parse_time(wrong, NOW).is_err(), "{wrong}");
         }

@@ -5,10 +5,14 @@
 #![allow(clippy::unwrap_used)]
 
 // What the tests stand on.
+#[path = "promises/daemon_box.rs"]
+mod daemon_box;
 #[path = "promises/frames.rs"]
 mod frames;
 #[path = "promises/gpu_box.rs"]
 mod gpu_box;
+#[path = "promises/running_daemon.rs"]
+mod running_daemon;
 #[path = "promises/terminal.rs"]
 mod terminal;
 #[path = "promises/tree.rs"]
@@ -19,6 +23,22 @@ mod waiting;
 mod workload;
 
 // The promises.
+#[path = "promises/attach.rs"]
+mod attach;
+#[path = "promises/daemon_config.rs"]
+mod daemon_config;
+#[path = "promises/daemon_driver.rs"]
+mod daemon_driver;
+#[path = "promises/daemon_ending.rs"]
+mod daemon_ending;
+#[path = "promises/daemon_release.rs"]
+mod daemon_release;
+#[path = "promises/daemon_rights.rs"]
+mod daemon_rights;
+#[path = "promises/daemon_sampler.rs"]
+mod daemon_sampler;
+#[path = "promises/daemon_systemd.rs"]
+mod daemon_systemd;
 #[path = "promises/driver.rs"]
 mod driver;
 #[path = "promises/ending.rs"]
@@ -35,6 +55,8 @@ mod on_gpu;
 mod pace;
 #[path = "promises/processes.rs"]
 mod processes;
+#[path = "promises/recording.rs"]
+mod recording;
 #[path = "promises/sick_gpu.rs"]
 mod sick_gpu;
 #[path = "promises/sizes.rs"]

@@ -25,7 +25,7 @@ use crate::snapshot::Stamp;
 pub use diagnose::diagnose;
 pub use files::{Built, parse_module_version, parse_modules, parse_params, read_module_version};
 pub(crate) use library::cut_off;
-pub use library::{Found, find_library, library_candidates};
+pub use library::{Found, find_library, library_candidates, library_places};
 pub use probe::DriverProbe;
 
 /// The driver and its library.

@@ -23,7 +23,7 @@ use crate::reading::Reading;
 use crate::snapshot::Stamp;
 
 pub(crate) use namespace::{is_wsl_kernel, read_container};
-pub use probe::HostProbe;
+pub use probe::{HostProbe, read_boot_id};
 
 /// The box.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

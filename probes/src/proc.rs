@@ -13,6 +13,7 @@ mod fds;
 mod front_ends;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
+mod holders;
 mod maps;
 mod namespace;
 mod not_here;
@@ -30,6 +31,8 @@ mod users;
 mod uses;
 
 use serde::{Deserialize, Serialize};
+
+pub use holders::{Holder, Holders, find_holders};
 
 use crate::reading::{Absence, Reading};
 use crate::snapshot::Stamp;

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::{Method, Request, Response, header};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
@@ -15,6 +15,26 @@ use crate::api::Refused;
 
 /// The largest answer that is believed.
 const MOST_ANSWER_BYTES: usize = 64 << 20;
+
+/// A daemon's answer that says no.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    target: String,
+    why: Refused,
+}
+
+impl std::error::Error for Refusal {}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.why.error.as_str(), self.why.help.as_str()) {
+            ("", _) => write!(out, "the daemon answers {} with {}", self.target, self.status),
+            (error, "") => out.write_str(error),
+            (error, help) => write!(out, "{error}\n  help: {help}"),
+        }
+    }
+}
 
 /// What drives a connection; it ends with this.
 pub(super) struct Driver(JoinHandle<hyper::Result<()>>);
@@ -50,12 +70,8 @@ pub(super) async fn begin(
     }
     let status = response.status();
     let said = whole(response).await.with_context(broke)?;
-    let refused: Refused = serde_json::from_slice(&said).unwrap_or_default();
-    match (refused.error.as_str(), refused.help.as_str()) {
-        ("", _) => Err(anyhow::anyhow!("the daemon answers {target} with {status}")),
-        (error, "") => Err(anyhow::anyhow!("{error}")),
-        (error, help) => Err(anyhow::anyhow!("{error}\n  help: {help}")),
-    }
+    let why: Refused = serde_json::from_slice(&said).unwrap_or_default();
+    Err(Refusal { status, target: target.into(), why }.into())
 }
 
 /// Asks and waits for the whole answer.
@@ -64,9 +80,12 @@ pub(super) async fn ask(
     method: Method,
     target: &str,
     accept: &str,
-) -> anyhow::Result<Bytes> {
-    let (response, _driver) = begin(socket, method, target, accept).await?;
-    whole(response).await.with_context(|| format!("the daemon on {} broke off", socket.display()))
+) -> anyhow::Result<(HeaderMap, Bytes)> {
+    let (mut response, _driver) = begin(socket, method, target, accept).await?;
+    let headers = std::mem::take(response.headers_mut());
+    let body = whole(response).await;
+    body.map(|body| (headers, body))
+        .with_context(|| format!("the daemon on {} broke off", socket.display()))
 }
 
 async fn whole(response: Response<Incoming>) -> anyhow::Result<Bytes> {

@@ -7,14 +7,37 @@ use anyhow::Context as _;
 use http_body_util::BodyExt as _;
 use hyper::Method;
 use hyper::body::Incoming;
+use probes::snapshot::Snapshot;
 use tokio::time::{Instant, timeout_at};
 
 use crate::api::{FRAMES_TYPE, Pending, Told};
+use crate::daemon::hub::Sampling;
 
 use super::connection::{self, Driver};
 
 /// The daemon tells something each 5 s; after so long without a word it is stuck or stopped.
 const SILENCE: Duration = Duration::from_secs(12);
+
+/// What the daemon told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Heard {
+    /// Number of the newest tick; 0 before the first.
+    pub(crate) number: u64,
+    /// Frames that were missed right before this one.
+    pub(crate) lost: u64,
+    /// How sampling stands.
+    pub(crate) sampling: Sampling,
+    /// A snapshot; absent where only sampling is told of.
+    pub(crate) snapshot: Option<Box<Snapshot>>,
+}
+
+impl Heard {
+    fn understand(told: Told) -> anyhow::Result<Self> {
+        let Told { number, lost, sampling, snapshot } = told;
+        let snapshot = snapshot.map(|bytes| Snapshot::decode(&bytes).map(Box::new)).transpose()?;
+        Ok(Self { number, lost, sampling, snapshot })
+    }
+}
 
 /// The open stream. It ends when this is dropped.
 pub(crate) struct Frames {
@@ -35,11 +58,11 @@ impl Frames {
     }
 
     /// What is told next, or why there is no more. May be dropped half way.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Told> {
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Heard> {
         loop {
             let broke = || format!("the daemon on {} broke off", self.socket.display());
             if let Some(told) = self.pending.next().with_context(broke)? {
-                return Ok(told);
+                return Heard::understand(told).with_context(broke);
             }
             let Ok(part) = timeout_at(self.heard + SILENCE, self.body.frame()).await else {
                 let socket = self.socket.display();

@@ -1,5 +1,7 @@
 //! `infertop daemon`: starts one in this process; see [`crate::daemon`].
 
+mod asking;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,11 +15,16 @@ use crate::daemon::{self, Begin, log};
 use crate::paths::Whereabouts;
 
 /// Looking into the past, searching `/proc` and reading the configuration block; so many at a time.
-const BLOCKING_THREADS: usize = 4;
+const BLOCKING_THREADS: usize = 8;
 const STACK_BYTES: usize = 1 << 20;
 
 /// Runs a daemon, or asks one that runs.
 pub(crate) fn run(roots: &Roots, options: &cli::Daemon) -> anyhow::Result<ExitCode> {
+    if let Some(request) = &options.request {
+        return asking::run(request, options.socket.as_ref());
+    }
+    // What is remembered names users and command lines: it is for the daemon's group, not for all.
+    rustix::process::umask(rustix::fs::Mode::RWXO | rustix::fs::Mode::WGRP);
     let layers = Layers::of_daemon(roots, options)?;
     let config = layers.load()?;
     log::set_level(config.log_level);
@@ -27,13 +34,15 @@ pub(crate) fn run(roots: &Roots, options: &cli::Daemon) -> anyhow::Result<ExitCo
         Some(program) => program.clone(),
         None => std::env::current_exe().context("cannot find the own program file")?,
     };
+    let waits_for_store = options.sampler_program.is_some();
+    let begin = Begin { config, layers, paths, sampler, waits_for_store };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_stack_size(STACK_BYTES)
         .build()
         .context("cannot start the daemon's loop")?;
-    let ended = runtime.block_on(daemon::run(Begin { config, layers, paths, sampler }));
+    let ended = runtime.block_on(daemon::run(begin));
     // Whatever still reads a disk or a stuck process must not hold the end up.
     runtime.shutdown_background();
     ended.map(|()| ExitCode::SUCCESS)

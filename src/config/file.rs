@@ -109,10 +109,10 @@ fn given<'a>(value: &'a Spanned<DeValue>) -> Given<'a> {
     match value.get_ref() {
         DeValue::Integer(number) => match u64::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => Given::Number(number),
-            Err(_) => Given::Other("a number out of range"),
+            Err(_) => Given::Other,
         },
         DeValue::String(text) => Given::Text(text.as_ref()),
-        other => Given::Other(other.type_str()),
+        _ => Given::Other,
     }
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn put(
 ) {
     let Some(key) = find(section, name) else { return };
     if let Err(wanted) = (key.slot)(config).put(&Given::Untyped(text)) {
-        let what = format!("{} does not fit: {text:?}", key.path());
+        let what = format!("{} does not fit: \"{}\"", key.path(), text.display());
         problems.push(Problem { what, place, help: format!("write {wanted}") });
     }
 }

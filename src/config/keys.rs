@@ -46,8 +46,8 @@ pub(crate) enum Given<'a> {
     Text(&'a str),
     /// A flag or a variable, which have no types.
     Untyped(&'a OsStr),
-    /// Something else, by its name.
-    Other(&'a str),
+    /// Something else.
+    Other,
 }
 
 pub(crate) const KEYS: &[Key] = &[
@@ -212,8 +212,25 @@ impl Key {
 
     /// Its value as it is written in a file; `None` for nothing.
     pub(crate) fn show(&self, config: &Config) -> Option<String> {
-        // A slot is for changing; a copy is changed in no one's sight.
+        // A slot is for changing, which a copy may be.
         (self.slot)(&mut config.clone()).show()
+    }
+}
+
+impl Key {
+    /// Takes this key's value from another configuration.
+    pub(crate) fn copy(&self, from: &Config, to: &mut Config) {
+        let mut from = from.clone();
+        match ((self.slot)(&mut from), (self.slot)(to)) {
+            (Slot::Number { value: from, .. }, Slot::Number { value: to, .. }) => *to = *from,
+            (Slot::Word(from), Slot::Word(to)) => to.clone_from(from),
+            (Slot::Level(from), Slot::Level(to)) => *to = *from,
+            (Slot::Path(from), Slot::Path(to)) => to.clone_from(from),
+            (Slot::MaybePath(from), Slot::MaybePath(to)) => to.clone_from(from),
+            (Slot::MaybeAddress(from), Slot::MaybeAddress(to)) => *to = *from,
+            // A key has one slot.
+            _ => {}
+        }
     }
 }
 
@@ -225,7 +242,7 @@ impl Slot<'_> {
                 let number = match given {
                     Given::Number(number) => Some(*number),
                     Given::Untyped(text) => text.to_str().and_then(|text| text.parse().ok()),
-                    Given::Text(_) | Given::Other(_) => None,
+                    Given::Text(_) | Given::Other => None,
                 };
                 let fits = number.filter(|number| (*least..=*most).contains(number));
                 **value = fits.ok_or_else(|| format!("a number from {least} to {most}"))?;
@@ -271,7 +288,7 @@ impl<'a> Given<'a> {
         match self {
             Self::Text(text) => Some(text),
             Self::Untyped(text) => text.to_str(),
-            Self::Number(_) | Self::Other(_) => None,
+            Self::Number(_) | Self::Other => None,
         }
     }
 
@@ -280,7 +297,7 @@ impl<'a> Given<'a> {
         let path = match self {
             Self::Text(text) => Path::new(*text),
             Self::Untyped(text) => Path::new(*text),
-            Self::Number(_) | Self::Other(_) => return Err(A_PATH.into()),
+            Self::Number(_) | Self::Other => return Err(A_PATH.into()),
         };
         match path {
             path if path.as_os_str().is_empty() => Ok(None),
@@ -310,6 +327,9 @@ mod tests {
                 None => {
                     (key.slot)(&mut config).put(&Given::Text(key.example)).unwrap();
                     let shown = key.show(&config).unwrap();
+                    let mut copy = Config::default();
+                    key.copy(&config, &mut copy);
+                    assert_eq!(copy, config, "{path}");
                     assert_eq!(shown, format!("\"{}\"", key.example), "{path}");
                 }
             }
@@ -344,7 +364,7 @@ mod tests {
         assert!(put("metrics", "listen", Given::Text("9836")).is_err());
         assert!(put("metrics", "listen", Given::Text("off")).is_ok());
         assert!(put("", "log_level", Given::Text("loud")).is_err());
-        assert!(put("", "group", Given::Other("a list")).is_err());
+        assert!(put("", "group", Given::Other).is_err());
         assert_eq!(config.interval_ms, 500);
     }
 }

@@ -172,10 +172,8 @@ fn read(path: &Path) -> std::io::Result<String> {
         return Err(Error::new(ErrorKind::FileTooLarge, "larger than 1 MiB"));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let text = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = text.split(|byte| *byte == b'\n').count();
         Error::new(ErrorKind::InvalidData, format!("line {line} is no UTF-8"))
     })
 }

@@ -242,8 +242,10 @@ impl Supervisor {
         if is_released {
             self.away();
         } else {
-            self.released = None;
             self.state = State::Rests { until: next };
+            if self.released.take().is_some() {
+                self.taken_again();
+            }
         }
     }
 
@@ -292,8 +294,7 @@ impl Supervisor {
         if self.released.take().is_none() {
             return false;
         }
-        log::info("the GPUs are taken again");
-        self.hub.mark(MarkKind::Resume, Severity::Info, "the GPUs were taken again");
+        self.taken_again();
         match &self.state {
             State::Away => self.start(),
             // One that is stuck must be gone first.
@@ -301,6 +302,11 @@ impl Supervisor {
             State::Runs { .. } | State::Rests { .. } => {}
         }
         true
+    }
+
+    fn taken_again(&self) {
+        log::info("the GPUs are taken again");
+        self.hub.mark(MarkKind::Resume, Severity::Info, "the GPUs were taken again");
     }
 
     /// Sets the pace of this sampler and of those to come.

@@ -68,12 +68,13 @@ impl Live {
         let mut live = Self {
             roots: Some(roots.clone()),
             sockets,
-            interval: roots.interval,
+            interval: roots.interval(),
             ..Self::none()
         };
         let past = live.attach().await;
         if past.is_none() {
-            live.connection = Connection::Child(Box::new(ChildFeed::start(roots, roots.interval)?));
+            live.connection =
+                Connection::Child(Box::new(ChildFeed::start(roots, roots.interval())?));
         }
         Ok((live, past))
     }
@@ -143,7 +144,8 @@ impl Live {
                 Ok(Err(error)) => self.sampler_ended(&error),
                 Err(_) => Arrival::Silence,
             },
-            Connection::Daemon(frames) => match tokio::time::timeout(patience, frames.next()).await {
+            Connection::Daemon(frames) => match tokio::time::timeout(patience, frames.next()).await
+            {
                 Ok(Ok(told)) => {
                     self.lost += told.lost;
                     match told.snapshot {
@@ -215,8 +217,8 @@ fn why_nothing_comes(sampling: &Sampling) -> Arrival {
     match sampling {
         Sampling::Running | Sampling::Starting | Sampling::Silent { .. } => Arrival::Silence,
         Sampling::Ended { why, .. } => Arrival::Trouble(why.clone()),
-        Sampling::Released { .. } => Arrival::Trouble(
-            "the daemon has let go of the GPUs; infertop daemon resume takes them again".into(),
-        ),
+        Sampling::Releasing { .. } | Sampling::Released { .. } => {
+            Arrival::Trouble("GPUs let go on request: infertop daemon resume".into())
+        }
     }
 }

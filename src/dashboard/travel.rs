@@ -23,11 +23,23 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// An answer about the past.
 pub(super) enum Answer {
-    Moment { wanted: Wanted, found: anyhow::Result<Option<Box<(u64, Snapshot)>>> },
-    Window { at_ms: u64, history: anyhow::Result<History> },
+    Moment {
+        wanted: Wanted,
+        found: anyhow::Result<Option<Box<(u64, Snapshot)>>>,
+    },
+    Window {
+        at_ms: u64,
+        history: anyhow::Result<History>,
+    },
     Older(anyhow::Result<History>),
-    Around { span: anyhow::Result<Option<Span>>, marks: anyhow::Result<Vec<Mark>> },
-    Chart { request: ChartRequest, answer: anyhow::Result<MetricPast> },
+    Around {
+        span: anyhow::Result<Option<Span>>,
+        marks: anyhow::Result<Vec<Mark>>,
+    },
+    Chart {
+        request: ChartRequest,
+        answer: anyhow::Result<MetricPast>,
+    },
     /// The cursor has rested.
     Rested,
     /// Time for the next moment, while it plays.
@@ -120,9 +132,11 @@ impl Traveller {
 
     /// What is recorded, waited for.
     pub(super) async fn span(&self) -> anyhow::Result<Span> {
-        const HELP: &str = "\n  help: start infertop daemon, which remembers, or infertop replay FILE";
+        const HELP: &str =
+            "\n  help: start infertop daemon, which remembers, or infertop replay FILE";
         let past = self.past.as_ref();
-        let past = past.ok_or_else(|| anyhow::anyhow!("there is no past to show: no daemon answers{HELP}"))?;
+        let past = past
+            .ok_or_else(|| anyhow::anyhow!("there is no past to show: no daemon answers{HELP}"))?;
         let span = past.span().await?;
         span.ok_or_else(|| anyhow::anyhow!("nothing is recorded yet"))
     }
@@ -143,7 +157,8 @@ impl Traveller {
             // The answer to the last step is on its way: go on from where it will lead.
             Travel::Step { forward } => {
                 let step_ms = picture.step_ms();
-                let to = if forward { shown_ms + step_ms } else { shown_ms.saturating_sub(step_ms) };
+                let to =
+                    if forward { shown_ms + step_ms } else { shown_ms.saturating_sub(step_ms) };
                 self.want(Wanted::At(to));
             }
             Travel::By { ms } => self.want(Wanted::At(shown_ms.saturating_add_signed(ms))),
@@ -197,9 +212,12 @@ impl Traveller {
         // The old curve stays until the new one is here.
         let answer = before.filter(|_| is_same).and_then(|chart| chart.answer);
         picture.past.chart = Some(Chart { request: request.clone(), answer });
-        let step_ms = (request.to_ms.saturating_sub(request.from_ms) / u64::from(request.points.max(1))).max(1);
+        let step_ms = (request.to_ms.saturating_sub(request.from_ms)
+            / u64::from(request.points.max(1)))
+        .max(1);
         self.ask(|past| async move {
-            let answer = past.metric(&request.metric, request.from_ms, request.to_ms, step_ms).await;
+            let answer =
+                past.metric(&request.metric, request.from_ms, request.to_ms, step_ms).await;
             Answer::Chart { request, answer }
         });
     }

@@ -64,6 +64,22 @@ pub fn find_library(machine: &Machine) -> Option<Found> {
     read_library(machine).ok()
 }
 
+/// Every place whose change can mean another library: the candidates, whether or not they exist, and
+/// what the links on the way to the one in use are called.
+pub fn library_places(machine: &Machine) -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> =
+        library_candidates(machine).into_iter().filter(|path| path.is_absolute()).collect();
+    if let Some(found) = find_library(machine) {
+        let mut path = found.path;
+        for _ in 0..MOST_LINKS {
+            let Some(next) = next_link(machine, &path) else { break };
+            places.push(next.clone());
+            path = next;
+        }
+    }
+    places
+}
+
 /// The first usable candidate, or why the first one that exists is not.
 pub(super) fn read_library(machine: &Machine) -> Result<Found, Absence> {
     let mut reason = None;
@@ -121,15 +137,25 @@ fn loader_folders(machine: &Machine) -> Vec<PathBuf> {
 /// Follows links as they would be followed inside the machine's root.
 fn follow_links(machine: &Machine, path: &Path) -> Option<PathBuf> {
     let mut path = path.to_path_buf();
-    for _ in 0..8 {
-        let Ok(target) = std::fs::read_link(&path) else { return Some(path) };
-        path = if target.is_absolute() {
-            machine.root(target)
-        } else {
-            tidy(&path.parent()?.join(target))
-        };
+    for _ in 0..MOST_LINKS {
+        match next_link(machine, &path) {
+            Some(next) => path = next,
+            None => return Some(path),
+        }
     }
     None
+}
+
+/// Links in a row; more are a circle.
+const MOST_LINKS: usize = 8;
+
+/// Where a link points to; `None` for what is no link.
+fn next_link(machine: &Machine, path: &Path) -> Option<PathBuf> {
+    let target = std::fs::read_link(path).ok()?;
+    if target.is_absolute() {
+        return Some(machine.root(target));
+    }
+    Some(tidy(&path.parent()?.join(target)))
 }
 
 /// Takes `..` out of a path, for people to read.
@@ -264,6 +290,26 @@ mod tests {
         let found = find_library(&tree.machine).unwrap();
         assert_eq!(found.real_path, tree.path("usr/local/nvidia/lib64/libnvidia-ml.so.1"));
         assert_eq!(found.version_in_name, None);
+    }
+
+    #[test]
+    fn every_link_on_the_way_to_the_library_is_a_place_to_watch() {
+        let tree =
+            FakeTree::new(&[("usr/lib/nvidia/current/libnvidia-ml.so.590.48.01", "\x7fELF\x02")]);
+        tree.link("usr/lib64/libnvidia-ml.so.1", "/etc/alternatives/glx--libnvidia-ml.so.1");
+        tree.link(
+            "etc/alternatives/glx--libnvidia-ml.so.1",
+            "/usr/lib/nvidia/current/libnvidia-ml.so.590.48.01",
+        );
+        let places = library_places(&tree.machine);
+        for place in [
+            "usr/lib64/libnvidia-ml.so.1",
+            "usr/local/nvidia/lib64/libnvidia-ml.so.1",
+            "etc/alternatives/glx--libnvidia-ml.so.1",
+            "usr/lib/nvidia/current/libnvidia-ml.so.590.48.01",
+        ] {
+            assert!(places.contains(&tree.path(place)), "{place} not in {places:?}");
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl HostProbe {
 
     /// What cannot change while this process lives.
     fn read_once(&mut self) {
-        self.host.boot_id = read_line(&self.machine.proc("sys/kernel/random/boot_id")).into();
+        self.host.boot_id = read_boot_id(&self.machine);
         self.host.kernel = read_line(&self.machine.proc("sys/kernel/osrelease")).into();
         self.host.cpu_model = cpu::read_cpu_model(&self.machine);
     }
@@ -181,6 +181,11 @@ fn read_process_count(machine: &Machine) -> Reading<u32> {
         Ok(0) | Err(_) => Reading::Absent(Absence::NoData),
         Ok(count) => count.into(),
     }
+}
+
+/// What changes with every boot.
+pub fn read_boot_id(machine: &Machine) -> Reading<String> {
+    read_line(&machine.proc("sys/kernel/random/boot_id")).into()
 }
 
 #[cfg(test)]

@@ -61,6 +61,25 @@ impl Asked {
         self.read(name, when::parse_duration)
     }
 
+    /// A number.
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        self.read(name, |text| text.parse().map_err(|error| format!("{text:?}: {error}")))
+    }
+
+    /// Yes or no.
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
+        self.read(name, |text| match text {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(format!("{text:?} is neither true nor false")),
+        })
+    }
+
+    /// The refusal for a parameter that is needed and not there.
+    pub(super) fn missing(name: &str) -> Refusal {
+        Refusal::bad(format!("{name} is missing"), format!("give it as ?{name}=…"))
+    }
+
     fn read<T>(
         &self,
         name: &str,

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::routing::{MethodRouter, get, post};
+use serde_json::json;
 
-use super::answer::{Refusal, nearest};
-use super::{Serving, changes, frames, now};
+use super::answer::{self, Answer, Refusal, nearest};
+use super::asked::Asked;
+use super::{Serving, changes, frames, now, past};
 
 /// Something that can be asked.
 pub(super) struct Endpoint {
@@ -33,15 +35,33 @@ pub(super) struct Parameter {
     pub(super) example: &'static str,
 }
 
+/// How a moment is written.
+const TIME: &str = "TIME";
+
 /// All of them.
-pub(super) const ENDPOINTS: &[Endpoint] = &[
+pub(super) static ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Method::GET,
+        path: "/v1",
+        parameters: &[],
+        answer: "a list: `method`, `path`, `parameters`, `answer`, `about`",
+        about: "What can be asked: this list.",
+        route: || get(list),
+    },
     Endpoint {
         method: Method::GET,
         path: "/v1/snapshot",
-        parameters: &[],
+        parameters: &[Parameter {
+            name: "at",
+            form: TIME,
+            about: "The stored snapshot of that moment, or the nearest before it, or else the \
+                    oldest; without it the newest, from memory.",
+            example: "-1s",
+        }],
         answer: "the document of `infertop once --json`; with `Accept: application/vnd.msgpack` \
                  the snapshot as it is stored",
-        about: "The newest snapshot. The header `infertop-number` says which tick it is of.",
+        about: "A snapshot. The headers `infertop-number` and `infertop-at-ms` say which \
+                tick it is of, and of when.",
         route: || get(now::snapshot),
     },
     Endpoint {
@@ -55,6 +75,97 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
                 `schema` tells only how sampling stands: it comes when that changes, and each 5 s \
                 without a snapshot.",
         route: || get(frames::stream),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/v1/neighbour",
+        parameters: &[
+            Parameter { name: "at", form: TIME, about: "From here.", example: "-1s" },
+            Parameter {
+                name: "forward",
+                form: "`true` or `false`",
+                about: "The one after it; without it the one before.",
+                example: "false",
+            },
+        ],
+        answer: "as `/v1/snapshot`; 404 where there is none on that side",
+        about: "The stored snapshot next to a moment.",
+        route: || get(past::neighbour),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/v1/window",
+        parameters: &[
+            Parameter {
+                name: "until",
+                form: TIME,
+                about: "The end; now without it.",
+                example: "now",
+            },
+            Parameter {
+                name: "ticks",
+                form: "1 to 1000",
+                about: "So many snapshots; 300 without it.",
+                example: "300",
+            },
+        ],
+        answer: "the rings behind the dashboard's sparklines, as MessagePack",
+        about: "What the snapshots before a moment say, for dashboards.",
+        route: || get(past::window),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/v1/history",
+        parameters: &[
+            Parameter {
+                name: "metric",
+                form: "a name of `docs/metrics.md`",
+                about: "Which one.",
+                example: "infertop_gpu_busy_ratio",
+            },
+            Parameter {
+                name: "from",
+                form: TIME,
+                about: "Begin; without it an hour before the end.",
+                example: "-10m",
+            },
+            Parameter { name: "to", form: TIME, about: "End; now without it.", example: "now" },
+            Parameter {
+                name: "step",
+                form: "DURATION",
+                about: "Length of a step. Made longer where a series would have more than 2,000 \
+                        points, or all together more than 100,000.",
+                example: "10s",
+            },
+        ],
+        answer: "`metric`, `from_ms`, `step_ms` (the step used) and `series`: `subject`, `name`, \
+                 `label`, and `min`, `mean`, `max` with a value a step, `null` where there is none",
+        about: "A metric over a stretch of time.",
+        route: || get(past::history),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/v1/marks",
+        parameters: &[
+            Parameter {
+                name: "from",
+                form: TIME,
+                about: "Begin; without it a day before the end.",
+                example: "-7d",
+            },
+            Parameter { name: "to", form: TIME, about: "End; now without it.", example: "now" },
+        ],
+        answer: "a list, oldest first: `at_ms`, `until_ms`, `kind`, `severity`, `subject`, `text`",
+        about: "What happened: findings, Xids, starts and ends, driver changes, releases.",
+        route: || get(past::marks),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/v1/span",
+        parameters: &[],
+        answer: "`from_ms` and `to_ms`, or `null`",
+        about: "The stretch of which whole snapshots are stored.",
+        route: || get(past::span),
     },
     Endpoint {
         method: Method::GET,
@@ -124,6 +235,24 @@ pub(super) fn router(serving: Arc<Serving>) -> Router {
         .fallback(async |uri: Uri| nothing_there(uri.path()))
         .method_not_allowed_fallback(async |uri: Uri| other_method(uri.path()))
         .with_state(serving)
+}
+
+/// The list itself, for whoever has only the socket.
+async fn list(_: Asked) -> Answer {
+    let parameter = |known: &Parameter| {
+        let Parameter { name, form, about, example } = known;
+        json!({ "name": name, "form": form, "about": about, "example": example })
+    };
+    let endpoint = |known: &Endpoint| {
+        json!({
+            "method": known.method.as_str(),
+            "path": known.path,
+            "parameters": known.parameters.iter().map(parameter).collect::<Vec<_>>(),
+            "answer": known.answer,
+            "about": known.about,
+        })
+    };
+    answer::json(&ENDPOINTS.iter().map(endpoint).collect::<Vec<_>>())
 }
 
 /// The names of the parameters that an endpoint knows.

@@ -1,0 +1,181 @@
+//! What is remembered: moments, what was before them, metrics over time, what happened.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use probes::host::HOST_METRICS;
+use probes::metric::Pick;
+use probes::nvml;
+use probes::snapshot::Snapshot;
+
+use crate::api::{AT_HEADER, JSON_TYPE, MESSAGEPACK_TYPE, NUMBER_HEADER};
+use crate::store::Stored;
+use crate::when;
+
+use super::Serving;
+use super::answer::{Answer, Refusal, bytes, json, nearest};
+use super::asked::Asked;
+use super::now::accepts;
+
+/// Snapshots in a window.
+const MOST_TICKS: u64 = 1000;
+const TICKS: u64 = 300;
+/// Points of a series.
+const MOST_POINTS: u64 = 2000;
+/// Points of all series of an answer together.
+const MOST_VALUES: u64 = 100_000;
+/// Steps that people like to read, in seconds.
+const STEPS: [u64; 16] =
+    [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400];
+const HOUR_MS: u64 = 3_600_000;
+
+/// The snapshot at a moment; the way of `/v1/snapshot?at=`.
+pub(super) async fn at(serving: &Serving, at_ms: u64, headers: &HeaderMap) -> Answer {
+    let is_raw = accepts(headers, MESSAGEPACK_TYPE);
+    let found = serving
+        .past
+        .look(move |reader| reader.at(at_ms)?.map(|stored| form(stored, is_raw)).transpose());
+    found.await?.ok_or_else(|| {
+        let help = "the first one is stored a few seconds after the daemon has started";
+        Refusal::new(StatusCode::NOT_FOUND, "nothing is recorded yet", help)
+    })
+}
+
+pub(super) async fn neighbour(
+    State(serving): State<Arc<Serving>>,
+    asked: Asked,
+    headers: HeaderMap,
+) -> Answer {
+    let at_ms = asked.time("at")?.ok_or_else(|| Asked::missing("at"))?;
+    let forward = asked.flag("forward")?.unwrap_or(false);
+    let is_raw = accepts(&headers, MESSAGEPACK_TYPE);
+    let found = serving.past.look(move |reader| {
+        reader.neighbour(at_ms, forward)?.map(|stored| form(stored, is_raw)).transpose()
+    });
+    found.await?.ok_or_else(|| {
+        let side = if forward { "after" } else { "before" };
+        let error = format!("there is no snapshot {side} that moment");
+        Refusal::new(StatusCode::NOT_FOUND, error, "/v1/span says what is recorded")
+    })
+}
+
+/// A stored snapshot in the form that is asked for.
+fn form(stored: Stored, is_raw: bool) -> anyhow::Result<Response> {
+    let Stored { at_ms, number, bytes: raw } = stored;
+    let mut response = if is_raw {
+        bytes(raw.into(), MESSAGEPACK_TYPE)
+    } else {
+        let snapshot = Snapshot::decode(&raw)?;
+        bytes(crate::json::line(&snapshot)?.into(), JSON_TYPE)
+    };
+    response.headers_mut().insert(NUMBER_HEADER, HeaderValue::from(number));
+    response.headers_mut().insert(AT_HEADER, HeaderValue::from(at_ms));
+    Ok(response)
+}
+
+pub(super) async fn window(State(serving): State<Arc<Serving>>, asked: Asked) -> Answer {
+    let until_ms = asked.time("until")?.unwrap_or_else(when::now_ms);
+    let ticks = asked.number("ticks")?.unwrap_or(TICKS);
+    if !(1..=MOST_TICKS).contains(&ticks) {
+        return Err(Refusal::bad(
+            format!("cannot look at {ticks} snapshots at once"),
+            format!("ask for 1 to {MOST_TICKS}"),
+        ));
+    }
+    let history = serving.past.look(move |reader| {
+        let history = reader.window(until_ms, usize::try_from(ticks)?)?;
+        Ok(rmp_serde::to_vec_named(&history)?)
+    });
+    Ok(bytes(history.await?.into(), MESSAGEPACK_TYPE))
+}
+
+pub(super) async fn span(State(serving): State<Arc<Serving>>, _: Asked) -> Answer {
+    json(&serving.past.look(|reader| reader.span()).await?)
+}
+
+pub(super) async fn marks(State(serving): State<Arc<Serving>>, asked: Asked) -> Answer {
+    let (from_ms, to_ms) = stretch(&asked, 24 * HOUR_MS)?;
+    json(&serving.past.look(move |reader| reader.marks(from_ms, to_ms)).await?)
+}
+
+pub(super) async fn history(State(serving): State<Arc<Serving>>, asked: Asked) -> Answer {
+    let metric = asked.text("metric").ok_or_else(|| Asked::missing("metric"))?.to_string();
+    let (from_ms, to_ms) = stretch(&asked, HOUR_MS)?;
+    let step = asked.duration("step")?;
+    let series = series(&serving, &metric)?;
+    let wanted_ms = step.map_or(0, |step| u64::try_from(step.as_millis()).unwrap_or(u64::MAX));
+    let step_ms = step_ms(to_ms - from_ms, wanted_ms, series);
+    let found = serving.past.look(move |reader| {
+        let past = reader.metric(&metric, from_ms, to_ms, step_ms)?;
+        let mut line = serde_json::to_vec(&past)?;
+        line.push(b'\n');
+        Ok(line)
+    });
+    Ok(bytes(found.await?.into(), JSON_TYPE))
+}
+
+/// The stretch between `from` and `to`; without them the last one of this length.
+fn stretch(asked: &Asked, length_ms: u64) -> Result<(u64, u64), Refusal> {
+    let to_ms = asked.time("to")?.unwrap_or_else(when::now_ms);
+    let from_ms = asked.time("from")?.unwrap_or_else(|| to_ms.saturating_sub(length_ms));
+    if from_ms > to_ms {
+        return Err(Refusal::bad("the stretch ends before it begins", "give `from` before `to`"));
+    }
+    Ok((from_ms, to_ms))
+}
+
+/// How many series a metric has on this box; refused when it is none.
+fn series(serving: &Serving, metric: &str) -> Result<u64, Refusal> {
+    let newest = serving.hub.newest.borrow().clone();
+    if HOST_METRICS.iter().any(|row| row.name == metric) {
+        return Ok(1);
+    }
+    let Some(row) = nvml::metrics().find(|row| row.name == metric) else {
+        let names = nvml::metrics().map(|row| row.name);
+        let near = nearest(metric, names.chain(HOST_METRICS.iter().map(|row| row.name)));
+        let help = match near.as_slice() {
+            [] => "docs/metrics.md lists them".into(),
+            near => format!("did you mean {}?", near.join(" or ")),
+        };
+        let metric: String = metric.chars().take(100).collect();
+        let error = format!("there is no metric {metric:?}");
+        return Err(Refusal::new(StatusCode::NOT_FOUND, error, help));
+    };
+    let gpus = newest.as_ref().map_or(&[][..], |moment| &moment.snapshot.gpus);
+    let count = gpus.iter().map(|gpu| match row.pick {
+        Pick::One(_) => 1,
+        Pick::Each { pick, .. } => pick(gpu).len(),
+    });
+    Ok(count.sum::<usize>() as u64)
+}
+
+/// A step that keeps the answer bounded, at least as long as the wanted one.
+fn step_ms(length_ms: u64, wanted_ms: u64, series: u64) -> u64 {
+    let points = (MOST_VALUES / series.max(1)).clamp(1, MOST_POINTS);
+    let least = (length_ms / points).saturating_add(1);
+    if wanted_ms >= least {
+        return wanted_ms;
+    }
+    let nice = STEPS.iter().map(|seconds| seconds * 1000).find(|step| *step >= least);
+    let day = 24 * HOUR_MS;
+    nice.unwrap_or_else(|| least.div_ceil(day).saturating_mul(day))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_as_wanted_unless_there_would_be_too_many_points() {
+        assert_eq!(step_ms(HOUR_MS, 10_000, 8), 10_000);
+        assert_eq!(step_ms(HOUR_MS, 0, 8), 2000);
+        assert_eq!(step_ms(HOUR_MS, 1, 8), 2000);
+        assert_eq!(step_ms(7 * 24 * HOUR_MS, 60_000, 8), 600_000);
+        assert_eq!(step_ms(7 * 24 * HOUR_MS, 0, 64 * 18), 2 * HOUR_MS);
+        assert_eq!(step_ms(0, 0, 0), 1000);
+        assert!(u64::MAX / step_ms(u64::MAX, 0, 8) <= MOST_POINTS);
+        assert!(u64::MAX / step_ms(u64::MAX, 0, u64::MAX) <= 1);
+    }
+}
