@@ -5,11 +5,6 @@ use std::fmt;
 
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Unit;
-
-/// Units that a name may end with; where one ends with another, the longer one stands first.
-pub(super) const UNITS: [&str; 8] =
-    ["bytes_per_second", "bytes", "seconds", "ratio", "celsius", "watts", "hertz", "joules"];
 
 /// Beyond this a float does not hold every whole number.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
@@ -29,8 +24,7 @@ pub(super) fn write(
     if samples.is_empty() {
         return Ok(());
     }
-    let (name, unit) = parts(name);
-    let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
+    let mut family = encoder.encode_descriptor(stem(name), help, None, kind)?;
     for Sample { labels, value } in samples {
         labels.retain(|(_, value)| !value.is_empty());
         let labels = labels.as_slice();
@@ -50,16 +44,10 @@ pub(super) fn write(
     Ok(())
 }
 
-/// A name as the encoder wants it: without the endings that it writes by itself.
-fn parts(name: &str) -> (&str, Option<Unit>) {
-    let name = name.strip_suffix("_total").or_else(|| name.strip_suffix("_info")).unwrap_or(name);
-    for unit in UNITS {
-        let rest = name.strip_suffix(unit).and_then(|rest| rest.strip_suffix('_'));
-        if let Some(rest) = rest {
-            return (rest, Some(Unit::Other(unit.into())));
-        }
-    }
-    (name, None)
+/// A name without the ending that the encoder writes by itself. The unit stays a part of the name and
+/// is not told again in a line of its own: it says nothing new and takes a twentieth of the answer.
+fn stem(name: &str) -> &str {
+    name.strip_suffix("_total").or_else(|| name.strip_suffix("_info")).unwrap_or(name)
 }
 
 /// A number without a fraction, which takes fewer characters.
@@ -71,21 +59,6 @@ fn whole(value: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_falls_into_what_it_counts_and_its_unit() {
-        let parts = |name| {
-            let (name, unit) = parts(name);
-            (name, unit.map(|unit| unit.as_str().to_string()).unwrap_or_default())
-        };
-        assert_eq!(parts("infertop_gpu_energy_joules_total").1, "joules");
-        assert_eq!(
-            parts("infertop_gpu_pcie_tx_bytes_per_second"),
-            ("infertop_gpu_pcie_tx", "bytes_per_second".into())
-        );
-        assert_eq!(parts("infertop_build_info"), ("infertop_build", String::new()));
-        assert_eq!(parts("infertop_gpus_expected"), ("infertop_gpus_expected", String::new()));
-    }
 
     #[test]
     fn whole_numbers_are_written_as_such() {
