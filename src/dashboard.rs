@@ -201,6 +201,10 @@ impl App {
             self.ui.draw(&view, self.area, frame.buffer_mut());
         });
         drawn.map(|_| ()).context("cannot write to the terminal")?;
+        // The width decides how many points can be seen.
+        if let Some(request) = self.ui.wants(&self.picture.view(self.machine.now_ms())) {
+            self.traveller.chart(request, &mut self.picture);
+        }
         Ok(())
     }
 

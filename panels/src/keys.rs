@@ -34,6 +34,14 @@ pub enum Command {
     Reverse,
     /// Show parents above their children.
     Tree,
+    /// Choose a metric.
+    Metric,
+    /// A shorter stretch of time.
+    ZoomIn,
+    /// A longer one.
+    ZoomOut,
+    /// Draw the selected curve alone, or all.
+    Only,
     /// End the selected process.
     EndProcess,
     /// Copy what is selected.
@@ -104,6 +112,8 @@ pub enum When {
     Travelling,
     /// While it is of a past that leads back to the present.
     Past,
+    /// While there is a past, wherever the picture is.
+    WithPast,
 }
 
 impl When {
@@ -114,6 +124,7 @@ impl When {
             Self::Live => live,
             Self::Travelling => !live,
             Self::Past => tense == Tense::Past,
+            Self::WithPast => tense != Tense::Live,
         }
     }
 }
@@ -215,6 +226,34 @@ pub const KEYS: &[Key] = &[
         ..KEY
     },
     Key {
+        shown: "m",
+        label: "metric",
+        help: "Choose the metric to draw; typing narrows the list.",
+        chords: &[(Char('m'), Command::Metric)],
+        ..KEY
+    },
+    Key {
+        shown: "z Z",
+        label: "zoom",
+        help: "A shorter or a longer stretch of time, 2 minutes to all that is remembered; also + \
+               and -.",
+        chords: &[
+            (Char('z'), Command::ZoomIn),
+            (Char('Z'), Command::ZoomOut),
+            (Char('+'), Command::ZoomIn),
+            (Char('='), Command::ZoomIn),
+            (Char('-'), Command::ZoomOut),
+        ],
+        ..KEY
+    },
+    Key {
+        shown: "o",
+        label: "only",
+        help: "Draw the selected curve alone, on a scale of its own, or all again.",
+        chords: &[(Char('o'), Command::Only)],
+        ..KEY
+    },
+    Key {
         shown: "y",
         label: "copy",
         help: "Copy what is selected to the clipboard of the terminal.",
@@ -274,7 +313,7 @@ pub const KEYS: &[Key] = &[
         help: "Earlier or later: by a snapshot, on history by a column of the chart. ← leads from \
                the live picture into the past, except where it changes the GPU.",
         everywhere: true,
-        in_bar: Some(When::Travelling),
+        in_bar: Some(When::WithPast),
         chords: &[(KeyCode::Left, Command::Earlier), (KeyCode::Right, Command::Later)],
         ..KEY
     },

@@ -241,11 +241,11 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_nearly_one_is_refused_and_a_strangers_is_left_alone() {
-        let mut layers = Layers::default();
-        layers.variables = variables(&[
+        let strangers = variables(&[
             ("INFERTOP_SERVICE_HOST", "10.0.0.1"),
             ("INFERTOP_PORT", "tcp://10.0.0.1:80"),
         ]);
+        let mut layers = Layers { variables: strangers, ..Layers::default() };
         assert_eq!(layers.load(), Ok(Config::default()));
         layers.variables = variables(&[("INFERTOP_STORE_RAW_DAY", "7")]);
         let problems = layers.load().unwrap_err().to_string();

@@ -43,7 +43,8 @@ pub(crate) async fn answer(
 async fn search(machine: Machine, searching: Arc<Semaphore>) -> Result<Holders, Absence> {
     let until = Instant::now() + SEARCH;
     let whole = async {
-        let turn = searching.acquire_owned().await.map_err(|_| Absence::NoAnswer)?;
+        // Never closed.
+        let Ok(turn) = searching.acquire_owned().await else { return Err(Absence::NoAnswer) };
         let search = tokio::task::spawn_blocking(move || {
             let found = find_holders(&machine, until);
             drop(turn);
