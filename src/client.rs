@@ -6,7 +6,7 @@
 mod connection;
 mod frames;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -47,11 +47,6 @@ impl Client {
             }
         }
         None
-    }
-
-    /// Its socket.
-    pub(crate) fn socket(&self) -> &Path {
-        &self.socket
     }
 
     /// How the daemon is.

@@ -23,6 +23,22 @@ pub(crate) fn memory() -> (Reading<u64>, Reading<u32>) {
     }
 }
 
+/// Resident memory of this process with shared pages counted in parts. The kernel walks all pages
+/// for it, so it takes longer than the rest.
+pub(crate) fn pss_bytes() -> Reading<u64> {
+    let sums = procfs::process::Process::myself().and_then(|own| own.smaps_rollup());
+    match sums {
+        Ok(sums) => {
+            let pss = sums
+                .memory_map_rollup
+                .into_iter()
+                .find_map(|map| map.extension.map.get("Pss").copied());
+            pss.map_or(Reading::UNSUPPORTED, Reading::Value)
+        }
+        Err(error) => Reading::Absent(Absence::Failed { what: error.to_string() }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,5 +48,8 @@ mod tests {
         let (rss, threads) = memory();
         assert!(rss.get().is_some_and(|bytes| bytes > 1 << 20));
         assert!(threads.get().is_some_and(|threads| threads >= 1));
+        assert!(
+            pss_bytes().get().is_some_and(|pss| pss > 1 << 20 && pss <= rss.get().unwrap() * 2)
+        );
     }
 }

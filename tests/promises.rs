@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 // What the tests stand on.
+#[path = "promises/daemon_box.rs"]
+mod daemon_box;
 #[path = "promises/frames.rs"]
 mod frames;
 #[path = "promises/gpu_box.rs"]
@@ -23,6 +25,20 @@ mod workload;
 // The promises.
 #[path = "promises/attach.rs"]
 mod attach;
+#[path = "promises/daemon_config.rs"]
+mod daemon_config;
+#[path = "promises/daemon_driver.rs"]
+mod daemon_driver;
+#[path = "promises/daemon_ending.rs"]
+mod daemon_ending;
+#[path = "promises/daemon_release.rs"]
+mod daemon_release;
+#[path = "promises/daemon_rights.rs"]
+mod daemon_rights;
+#[path = "promises/daemon_sampler.rs"]
+mod daemon_sampler;
+#[path = "promises/daemon_systemd.rs"]
+mod daemon_systemd;
 #[path = "promises/driver.rs"]
 mod driver;
 #[path = "promises/ending.rs"]

@@ -8,11 +8,11 @@
 mod answer;
 mod asked;
 mod changes;
-mod connection;
-mod crowd;
+pub(super) mod connection;
+pub(super) mod crowd;
 mod endpoints;
 mod frames;
-mod now;
+pub(super) mod now;
 mod past;
 mod readers;
 mod socket;
@@ -26,6 +26,7 @@ use axum::Router;
 
 use super::hub::Hub;
 
+use connection::Patience;
 pub(crate) use crowd::Counters;
 use crowd::Crowd;
 use readers::Readers;
@@ -36,21 +37,29 @@ const BREATH: Duration = Duration::from_millis(100);
 /// How often files that nobody reads are looked for.
 const TIDY_EVERY: Duration = Duration::from_secs(10);
 
+/// For the one that is turned away.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+    retry-after: 1\r\nconnection: close\r\n\r\n\
+    {\"error\":\"all connections of the daemon are in use\",\
+    \"help\":\"try again in a moment; infertop once needs no daemon\"}\n";
+
 /// What every request may look at.
 pub(super) struct Serving {
     hub: Arc<Hub>,
-    counters: Arc<Counters>,
     past: Readers,
 }
 
 /// Serves until it is dropped; with it end all connections.
 pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
-    let counters = Arc::new(Counters::default());
+    serve_with(hub, socket, Patience::USUAL).await;
+}
+
+async fn serve_with(hub: Arc<Hub>, socket: Socket, patience: Patience) {
     let past = Readers::new(hub.store.clone());
-    let serving = Arc::new(Serving { hub, counters: Arc::clone(&counters), past });
+    let mut crowd = Crowd::new(Arc::clone(&hub.served));
+    let serving = Arc::new(Serving { hub, past });
     let router: Router = endpoints::router(Arc::clone(&serving));
     let mut tidy = tokio::time::interval(TIDY_EVERY);
-    let mut crowd = Crowd::new(counters);
     loop {
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
@@ -61,9 +70,15 @@ pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
             }
         };
         match accepted {
-            Ok(stream) => crowd.seat(stream, |stream, standing| {
-                connection::serve(stream, standing, router.clone())
-            }),
+            Ok(stream) => {
+                let turned_away = crowd.seat(stream, |stream, standing| {
+                    connection::serve(stream, standing, router.clone(), patience)
+                });
+                if let Some(stream) = turned_away {
+                    // It fits into any empty buffer; who cannot take it is not waited for.
+                    let _ = stream.try_write(FULL);
+                }
+            }
             // Of the connection, or of this process for a while; the socket itself stays.
             Err(_) => tokio::time::sleep(BREATH).await,
         }

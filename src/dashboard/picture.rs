@@ -102,6 +102,10 @@ impl Picture {
             self.feed.interval_ms = snapshot.interval_ms;
         }
         self.begins_ms.get_or_insert(snapshot.taken_at_ms);
+        // What a daemon sends it has handed to its store.
+        if let Some(span) = &mut self.past.span {
+            span.to_ms = span.to_ms.max(snapshot.taken_at_ms);
+        }
         self.history.push(&snapshot);
         self.feed.lost = self.history.lost() + lost;
         if self.feed.paused || self.past.cursor_ms.is_some() {

@@ -58,6 +58,12 @@ impl StoreHandle {
         self.queue.put(Job::Keep(Arc::clone(moment)));
     }
 
+    /// Keeps a moment, and waits for room. Blocks: for feeds that come faster than any real one.
+    pub(crate) fn keep_patiently(&self, moment: &Arc<Moment>) {
+        self.queue.wait_for_room();
+        self.keep(moment);
+    }
+
     /// Keeps a mark.
     pub(crate) fn mark(&self, mark: Mark) {
         self.queue.put(Job::Mark(mark));

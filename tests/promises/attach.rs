@@ -111,3 +111,56 @@ fn another_machine_than_the_daemons_is_not_shown_through_it() {
         until("an own picture", || header(&own).contains("live 1 s"));
     }
 }
+
+/// Presses of keys as a terminal sends them.
+const LEFT: &str = "\x1b[D";
+const END: &str = "\x1b[F";
+
+#[test]
+fn the_past_is_travelled_to_and_left_again() {
+    let gpu_box = GpuBox::of("eight-h100");
+    let daemon = Daemon::start(&gpu_box, &["--interval", "250ms"]);
+    daemon.until_number(12);
+    let terminal = attach(&gpu_box, &daemon, &[]);
+    until("a picture from the daemon", || header(&terminal).contains("daemon 0.25 s"));
+    // What is remembered is known a moment after the first picture.
+    until("a moment of the past", || {
+        terminal.keys(LEFT);
+        header(&terminal).contains('◂')
+    });
+    let pass = || {
+        let number = daemon.json("/v1/health")["number"].as_u64().unwrap();
+        daemon.until_number(number + 4);
+    };
+    // Every press has been answered by then.
+    pass();
+    let shown = terminal.rows()[2].clone();
+    // Reading goes on behind it, and the picture stays what it is.
+    pass();
+    assert_eq!(terminal.rows()[2], shown);
+    terminal.keys("@-1s\r");
+    until("the typed moment", || header(&terminal).contains('◂'));
+    terminal.keys(END);
+    until("the present again", || header(&terminal).contains("daemon 0.25 s"));
+}
+
+#[test]
+fn a_moment_can_be_asked_for_on_the_command_line() {
+    let gpu_box = GpuBox::of("eight-h100");
+    let daemon = Daemon::start(&gpu_box, &["--interval", "250ms"]);
+    daemon.until_number(12);
+    let terminal = attach(&gpu_box, &daemon, &["--at", "-1s"]);
+    until("a moment of the past", || {
+        header(&terminal).contains('◂') && terminal.text().contains("H100")
+    });
+    let before = attach(&gpu_box, &daemon, &["--at", "2020-01-01 00:00"]);
+    until("a refusal", || before.text().contains("nothing is recorded at"));
+}
+
+#[test]
+fn without_anything_that_remembers_a_moment_is_refused_with_what_to_do() {
+    let gpu_box = GpuBox::of("eight-h100");
+    let terminal = Terminal::start(&gpu_box, SIZE, &["--no-daemon", "--at", "-1h"]);
+    until("the refusal", || terminal.text().contains("infertop daemon"));
+    until("the end", || !crate::waiting::is_alive(terminal.child.id()));
+}

@@ -20,18 +20,31 @@ use tokio::time::{Instant, Sleep};
 
 use super::crowd::Standing;
 
-/// The request must be here by then.
-const ASK_WITHIN: Duration = Duration::from_secs(5);
+/// How long a client is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::daemon) struct Patience {
+    /// The request must be here by then.
+    pub(in crate::daemon) ask: Duration,
+    /// An answer of which nothing is taken for so long is given up.
+    pub(in crate::daemon) stall: Duration,
+    /// A piece of an answer must have been taken by then, however steadily it goes.
+    pub(in crate::daemon) piece: Duration,
+}
+
+impl Patience {
+    /// Beyond what a slow link needs, and short beside the time that a daemon runs.
+    pub(in crate::daemon) const USUAL: Self = Self {
+        ask: Duration::from_secs(5),
+        stall: Duration::from_secs(10),
+        piece: Duration::from_mins(1),
+    };
+}
+
 /// Room for the request's line and headers, and for what waits to be written besides the piece at
 /// hand.
 const MOST_BUFFERED_BYTES: usize = 16 << 10;
 /// Headers in a request.
 const MOST_HEADERS: usize = 64;
-/// An answer of which nothing is taken for so long is given up.
-const STALL: Duration = Duration::from_secs(10);
-/// A piece of an answer must have been taken by then, however steadily it goes.
-const PIECE: Duration = Duration::from_mins(1);
-
 /// Who is at the other end, as the kernel says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
@@ -43,6 +56,7 @@ pub(super) fn serve(
     stream: UnixStream,
     standing: Arc<Standing>,
     router: Router,
+    patience: Patience,
 ) -> impl Future<Output = ()> + Send + 'static {
     // Without it nobody is trusted with more than reading.
     let peer = stream.peer_cred().ok().map(|who| Peer { uid: who.uid() });
@@ -56,25 +70,31 @@ pub(super) fn serve(
         let answer = router.call(request);
         async move { answer.await.map_err(|never: Infallible| never) }
     });
+    async move {
+        let guarded = Guarded::new(stream, standing, patience);
+        // What goes wrong here is the client's; the counters tell of those that stall.
+        let _ = http(patience).serve_connection(TokioIo::new(guarded), service).await;
+    }
+}
+
+/// HTTP with one request a connection.
+pub(in crate::daemon) fn http(patience: Patience) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(ASK_WITHIN)
+        .header_read_timeout(patience.ask)
         .max_buf_size(MOST_BUFFERED_BYTES)
         .max_headers(MOST_HEADERS)
         .keep_alive(false)
         // A client may close its half after asking, as `nc` does.
         .half_close(true);
-    async move {
-        let guarded = Guarded { stream, standing, stall: None };
-        // What goes wrong here is the client's; the counters tell of those that stall.
-        let _ = http.serve_connection(TokioIo::new(guarded), service).await;
-    }
+    http
 }
 
 /// A stream whose other end must take what it asked for.
-struct Guarded {
-    stream: UnixStream,
+pub(in crate::daemon) struct Guarded<S> {
+    stream: S,
     standing: Arc<Standing>,
+    patience: Patience,
     stall: Option<Stall>,
 }
 
@@ -85,7 +105,11 @@ struct Stall {
     timer: Pin<Box<Sleep>>,
 }
 
-impl Guarded {
+impl<S> Guarded<S> {
+    pub(in crate::daemon) fn new(stream: S, standing: Arc<Standing>, patience: Patience) -> Self {
+        Self { stream, standing, patience, stall: None }
+    }
+
     fn wrote(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -102,13 +126,13 @@ impl Guarded {
 
     /// Ready when it has waited long enough.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let standing = &self.standing;
+        let (standing, patience) = (&self.standing, self.patience);
         let stall = self.stall.get_or_insert_with(|| {
             standing.wait();
             let now = Instant::now();
-            Stall { since: now, moved: now, timer: Box::pin(tokio::time::sleep(STALL)) }
+            Stall { since: now, moved: now, timer: Box::pin(tokio::time::sleep(patience.stall)) }
         });
-        let until = (stall.moved + STALL).min(stall.since + PIECE);
+        let until = (stall.moved + patience.stall).min(stall.since + patience.piece);
         if stall.timer.deadline() != until {
             stall.timer.as_mut().reset(until);
         }
@@ -118,7 +142,7 @@ impl Guarded {
     }
 }
 
-impl AsyncRead for Guarded {
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -128,7 +152,7 @@ impl AsyncRead for Guarded {
     }
 }
 
-impl AsyncWrite for Guarded {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

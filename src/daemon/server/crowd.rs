@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use tokio::net::UnixStream;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 use crate::api::SocketCounts;
@@ -19,12 +18,6 @@ use crate::api::SocketCounts;
 const SEATS: usize = 64;
 /// An answer that waits so long for its reader is given up where somebody else needs the seat.
 const SLOW_MS: u64 = 100;
-/// For the one that is turned away.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
-    retry-after: 1\r\nconnection: close\r\n\r\n\
-    {\"error\":\"all connections of the daemon are in use\",\
-    \"help\":\"try again in a moment; infertop once needs no daemon\"}\n";
-
 /// What was served, counted.
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -55,7 +48,7 @@ impl Counters {
 }
 
 /// How a connection stands, told by the connection and read by the crowd.
-pub(super) struct Standing {
+pub(in crate::daemon) struct Standing {
     began: Instant,
     asked: AtomicBool,
     /// Milliseconds after `began` when the answer began to wait for its reader, plus one; 0 while
@@ -71,7 +64,7 @@ impl Standing {
     }
 
     /// The request has come.
-    pub(super) fn ask(&self) {
+    pub(in crate::daemon) fn ask(&self) {
         self.asked.store(true, Relaxed);
         self.counters.requests.fetch_add(1, Relaxed);
     }
@@ -103,38 +96,38 @@ impl Standing {
 }
 
 /// All connections.
-pub(super) struct Crowd {
+pub(in crate::daemon) struct Crowd {
     counters: Arc<Counters>,
     tasks: JoinSet<()>,
     seats: HashMap<Id, (Arc<Standing>, AbortHandle)>,
 }
 
 impl Crowd {
-    pub(super) fn new(counters: Arc<Counters>) -> Self {
+    pub(in crate::daemon) fn new(counters: Arc<Counters>) -> Self {
         Self { counters, tasks: JoinSet::new(), seats: HashMap::new() }
     }
 
-    /// Gives a connection a seat, someone else's if need be, or turns it away.
-    pub(super) fn seat<F>(
+    /// Gives a connection a seat, someone else's if need be, or gives it back.
+    pub(in crate::daemon) fn seat<S, F>(
         &mut self,
-        stream: UnixStream,
-        serve: impl FnOnce(UnixStream, Arc<Standing>) -> F,
-    ) where
+        stream: S,
+        serve: impl FnOnce(S, Arc<Standing>) -> F,
+    ) -> Option<S>
+    where
         F: Future<Output = ()> + Send + 'static,
     {
         self.counters.taken.fetch_add(1, Relaxed);
         if self.seats.len() >= SEATS {
             self.counters.refused.fetch_add(1, Relaxed);
             if !self.free_a_seat() {
-                // It fits into any empty buffer; who cannot take it is not waited for.
-                let _ = stream.try_write(FULL);
-                return;
+                return Some(stream);
             }
         }
         let standing = Arc::new(Standing::new(Arc::clone(&self.counters)));
         let handle = self.tasks.spawn(serve(stream, Arc::clone(&standing)));
         self.seats.insert(handle.id(), (standing, handle));
         self.count();
+        None
     }
 
     fn free_a_seat(&mut self) -> bool {
@@ -148,7 +141,7 @@ impl Crowd {
     }
 
     /// Waits until somebody has left. May be dropped half way.
-    pub(super) async fn left(&mut self) {
+    pub(in crate::daemon) async fn left(&mut self) {
         let Some(ended) = self.tasks.join_next_with_id().await else {
             return std::future::pending().await;
         };

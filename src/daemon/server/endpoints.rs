@@ -6,8 +6,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::routing::{MethodRouter, get, post};
+use serde_json::json;
 
-use super::answer::{Refusal, nearest};
+use super::answer::{self, Answer, Refusal, nearest};
+use super::asked::Asked;
 use super::{Serving, changes, frames, now, past};
 
 /// Something that can be asked.
@@ -37,7 +39,15 @@ pub(super) struct Parameter {
 const TIME: &str = "TIME";
 
 /// All of them.
-pub(super) const ENDPOINTS: &[Endpoint] = &[
+pub(super) static ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Method::GET,
+        path: "/v1",
+        parameters: &[],
+        answer: "a list: `method`, `path`, `parameters`, `answer`, `about`",
+        about: "What can be asked: this list.",
+        route: || get(list),
+    },
     Endpoint {
         method: Method::GET,
         path: "/v1/snapshot",
@@ -225,6 +235,24 @@ pub(super) fn router(serving: Arc<Serving>) -> Router {
         .fallback(async |uri: Uri| nothing_there(uri.path()))
         .method_not_allowed_fallback(async |uri: Uri| other_method(uri.path()))
         .with_state(serving)
+}
+
+/// The list itself, for whoever has only the socket.
+async fn list(_: Asked) -> Answer {
+    let parameter = |known: &Parameter| {
+        let Parameter { name, form, about, example } = known;
+        json!({ "name": name, "form": form, "about": about, "example": example })
+    };
+    let endpoint = |known: &Endpoint| {
+        json!({
+            "method": known.method.as_str(),
+            "path": known.path,
+            "parameters": known.parameters.iter().map(parameter).collect::<Vec<_>>(),
+            "answer": known.answer,
+            "about": known.about,
+        })
+    };
+    answer::json(&ENDPOINTS.iter().map(endpoint).collect::<Vec<_>>())
 }
 
 /// The names of the parameters that an endpoint knows.

@@ -37,7 +37,7 @@ pub(super) async fn stream(
     _: Asked,
     headers: HeaderMap,
 ) -> Answer {
-    let place = Place::take(&serving.counters).ok_or_else(|| {
+    let place = Place::take(&serving.hub.served).ok_or_else(|| {
         Refusal::unavailable(
             format!("{MOST_READERS} readers are being served already"),
             "ask for /v1/snapshot now and then instead, or end another reader",

@@ -11,7 +11,8 @@ use crate::api::{
     AT_HEADER, Health, JSON_TYPE, MESSAGEPACK_TYPE, NUMBER_HEADER, Own, ProcessCost, SamplerCost,
     Status,
 };
-use crate::daemon::hub::Sampling;
+use crate::daemon::hub::{Hub, Sampling};
+use crate::daemon::sight;
 use crate::moment::Moment;
 use crate::store::{StoreState, StoreStatus};
 use crate::{own_cost, when};
@@ -72,13 +73,23 @@ pub(super) async fn findings(State(serving): State<Arc<Serving>>, _: Asked) -> A
 }
 
 pub(super) async fn health(State(serving): State<Arc<Serving>>, _: Asked) -> Answer {
-    let hub = &serving.hub;
+    json(&health_of(&serving.hub))
+}
+
+/// How the daemon is. Waits for nothing.
+pub(in crate::daemon) fn health_of(hub: &Hub) -> Health {
     let newest = hub.newest.borrow().clone();
     let sampling = hub.sampling.borrow().clone();
     let store = hub.store.status();
     let trouble = hub.config_trouble.borrow().clone();
-    let (status, reasons) = judge(&sampling, &store, trouble);
-    json(&Health {
+    let exposition = hub.exposition.borrow().clone();
+    let (mut status, mut reasons) = judge(&sampling, &store, trouble);
+    if let Some(trouble) = exposition.trouble {
+        reasons.push(trouble);
+        status = worse(status);
+    }
+    reasons.extend(exposition.warning);
+    Health {
         status,
         reasons,
         sampling,
@@ -88,10 +99,14 @@ pub(super) async fn health(State(serving): State<Arc<Serving>>, _: Asked) -> Ans
             .map(|moment| when::now_ms().saturating_sub(moment.snapshot.taken_at_ms)),
         interval_ms: newest.as_ref().map(|moment| moment.snapshot.interval_ms),
         store,
+        unseen: newest.as_ref().map_or_else(Vec::new, |moment| {
+            sight::unseen(&moment.snapshot).map(|unseen| unseen.to_string()).collect()
+        }),
+        metrics_url: exposition.url,
         version: env!("CARGO_PKG_VERSION").into(),
         pid: std::process::id(),
         started_ms: hub.started_ms,
-    })
+    }
 }
 
 /// How the daemon is, and all that is not as it should be.
@@ -133,12 +148,15 @@ fn how_sampling_stands(sampling: &Sampling) -> (Status, Option<String>) {
 
 pub(super) async fn own(State(serving): State<Arc<Serving>>, _: Asked) -> Answer {
     let hub = &serving.hub;
-    let (rss, threads) = own_cost::memory();
+    // The kernel walks all pages for it.
+    let measured =
+        tokio::task::spawn_blocking(|| (own_cost::memory(), own_cost::pss_bytes())).await;
+    let ((rss, threads), pss) = measured.unwrap_or_default();
     let daemon = ProcessCost {
         pid: std::process::id(),
         cpu_seconds_total: Some(own_cost::cpu_seconds()),
         rss_bytes: rss.get(),
-        pss_bytes: None,
+        pss_bytes: pss.get(),
         threads: threads.get(),
     };
     let newest = hub.newest.borrow().clone();
@@ -146,7 +164,7 @@ pub(super) async fn own(State(serving): State<Arc<Serving>>, _: Asked) -> Answer
         daemon,
         sampler: newest.map(|moment| sampler(&moment)),
         sampler_starts: hub.sampler_starts.load(Relaxed),
-        socket: serving.counters.counts(),
+        socket: hub.served.counts(),
         store: hub.store.status(),
     })
 }

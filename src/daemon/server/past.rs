@@ -154,7 +154,7 @@ fn series(serving: &Serving, metric: &str) -> Result<u64, Refusal> {
 /// A step that keeps the answer bounded, at least as long as the wanted one.
 fn step_ms(length_ms: u64, wanted_ms: u64, series: u64) -> u64 {
     let points = (MOST_VALUES / series.max(1)).clamp(1, MOST_POINTS);
-    let least = length_ms / points + 1;
+    let least = (length_ms / points).saturating_add(1);
     if wanted_ms >= least {
         return wanted_ms;
     }

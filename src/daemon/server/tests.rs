@@ -14,11 +14,16 @@ use tokio::task::JoinHandle;
 
 use crate::api::{Health, Own, Status};
 use crate::client::Client;
-use crate::daemon::hub::{Hub, Paths, Released, Request, Sampling};
+use crate::daemon::hub::{Hub, Released, Request, Sampling};
 use crate::moment::Moment;
 use crate::store::{Limits, Start, StoreHandle};
 
-use super::{bind, serve};
+use super::connection::Patience;
+use super::{bind, serve_with};
+
+mod hostile;
+mod page;
+mod past;
 
 /// Nothing in these tests takes this long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,15 +38,18 @@ struct Daemon {
 
 impl Daemon {
     fn start() -> Self {
+        Self::with_patience(Patience::USUAL)
+    }
+
+    fn with_patience(patience: Patience) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("infertop.sock");
-        let paths = Paths { socket: socket.clone(), state: folder.path().into() };
         let limits = Limits { raw_days: 1, rollup_days: 1, max_bytes: 64 << 20 };
         let store = StoreHandle::start(folder.path(), limits, Start::default());
-        let (hub, requests) = Hub::new(paths, store, 5);
+        let (hub, requests) = Hub::new(store, 5);
         let hub = Arc::new(hub);
         let bound = bind(&socket, None).unwrap();
-        let served = tokio::spawn(serve(Arc::clone(&hub), bound));
+        let served = tokio::spawn(serve_with(Arc::clone(&hub), bound, patience));
         Self { hub, requests, socket, served, _folder: folder }
     }
 
@@ -54,7 +62,10 @@ impl Daemon {
     }
 
     fn tick_with(&self, number: u64, snapshot: Snapshot) {
-        let taken_at_ms = crate::when::now_ms();
+        self.tick_at(number, crate::when::now_ms(), snapshot);
+    }
+
+    fn tick_at(&self, number: u64, taken_at_ms: u64, snapshot: Snapshot) {
         let snapshot = Snapshot { sequence: number, taken_at_ms, interval_ms: 1000, ..snapshot };
         let bytes = snapshot.encode().unwrap();
         self.hub.sampling.send_if_modified(|sampling| {
@@ -65,6 +76,15 @@ impl Daemon {
         let moment = Arc::new(Moment::new(number, bytes.into(), snapshot));
         self.hub.store.keep(&moment);
         self.hub.newest.send_replace(Some(moment));
+    }
+
+    /// Waits until so many snapshots are stored.
+    async fn stores(&self, frames: u64) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while self.hub.store.status().frames_kept < frames {
+            assert!(tokio::time::Instant::now() < deadline, "{:?}", self.hub.store.status());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Sends bytes as they are and hears all that comes back.
@@ -126,7 +146,7 @@ async fn what_is_not_there_is_refused_with_what_is() {
     daemon.tick(1);
     for (line, status, error, help) in [
         ("GET /v1/snapshto", 404, "there is no /v1/snapshto", "/v1/snapshot"),
-        ("GET /", 404, "there is no /", "there are /v1/snapshot"),
+        ("GET /", 404, "there is no /", "there are /v1, /v1/snapshot"),
         ("POST /v1/snapshot", 405, "takes only GET", "ask with GET"),
         ("GET /v1/release", 405, "takes only POST", "ask with POST"),
         ("GET /v1/snapshot?when=now", 400, "no parameter \"when\"", ""),
@@ -207,8 +227,8 @@ async fn changes_are_handed_on_and_answered() {
     };
     let ahead = until_ms.unwrap() - crate::when::now_ms();
     assert!((590_000..=600_000).contains(&ahead), "{ahead}");
-    answer.send(Released { released: true, took_ms: 3, ..Released::default() }).unwrap();
-    assert!(asked.await.unwrap().unwrap().released);
+    answer.send(Released { let_go: true, took_ms: 3, ..Released::default() }).unwrap();
+    assert!(asked.await.unwrap().unwrap().let_go);
 
     let client = daemon.client();
     let asked = tokio::spawn(async move { client.post::<Value>("/v1/reload").await });
@@ -238,7 +258,7 @@ async fn a_client_attaches_where_somebody_answers() {
     let within = Duration::from_millis(200);
     let candidates = [nowhere.clone(), mute_path.clone(), daemon.socket.clone()];
     let client = Client::attach(&candidates, within).await.unwrap();
-    assert_eq!(client.socket(), daemon.socket);
+    assert_eq!(client.health().await.unwrap().pid, std::process::id());
     assert!(Client::attach(&[nowhere, mute_path], within).await.is_none());
 }
 

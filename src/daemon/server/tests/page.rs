@@ -1,0 +1,148 @@
+//! `docs/api.md` is made of the list of endpoints and of answers that this socket gives.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::daemon::server::endpoints::{ENDPOINTS, Endpoint};
+
+use super::*;
+
+/// What holds for all of them.
+const BEFORE: &str = "# The daemon's socket
+
+Made from the list of endpoints; `UPDATE_DOCS=1 cargo test --lib api_page` writes it anew.
+
+`infertop daemon` serves HTTP/1.1 on a unix socket: `/run/infertop/infertop.sock` for the system's
+daemon, `$XDG_RUNTIME_DIR/infertop/infertop.sock` for a user's own. Any HTTP client that can speak
+to a unix socket is a client; the host's name does not matter.
+
+```sh
+curl --unix-socket /run/infertop/infertop.sock http://infertop/v1/health
+```
+
+Paths begin with `/v1` and are only ever extended: fields and endpoints are added, none changes its
+meaning. A program passes over what it does not know.
+
+## Who may ask
+
+Who may connect may read: the daemon's own user, root, and the socket's group (`group` in the
+configuration, `infertop` by default; the socket has mode 0660, or 0600 where there is no such
+group). What changes something is for root and the daemon's own user; the kernel says who asks.
+Others get 403 with what to do.
+
+## How to ask
+
+- TIME: milliseconds since 1970 (0 is the beginning), RFC 3339 (`2026-11-30T14:00:00Z`), `-2h` (so
+  long ago) or `now`. What has no zone is UTC.
+- DURATION: `90s`, `10m`, `1h30m`, `7d`, `500ms`; a number alone is seconds.
+- A parameter that an endpoint does not know is refused, with the nearest one that it knows.
+
+## How it answers
+
+JSON in one line, unless the endpoint says otherwise. A reading without a value is `null` or left
+out, never 0. A refusal is `{\"error\": …, \"help\": …}`: what is wrong, and what to do.
+
+| code | when |
+|---|---|
+| 400 | a parameter is missing, unknown or cannot be read |
+| 403 | a change is asked for by somebody who may only look |
+| 404 | there is no such endpoint, metric or snapshot |
+| 405 | the endpoint takes another method |
+| 422 | the new configuration is refused; the old one stays |
+| 431 | the headers are larger than 16 KiB |
+| 503 | not now: no snapshot yet, too many ask, the store cannot be read; ask again |
+
+A connection serves one request. The request must be complete within 5 s, and an answer of which
+nothing is taken for 10 s is given up. 64 connections are served at a time, 48 of them streams; when
+all are taken, whoever has not asked yet, or does not read, goes first. Two questions about the past
+are worked on at a time.
+
+## Endpoints
+";
+
+/// The binary stream, which no other endpoint has.
+const AFTER: &str = "
+## The binary stream
+
+With `Accept: application/vnd.infertop.frames`, `/v1/frames` sends pieces: four bytes of length,
+little endian, then a MessagePack map with names.
+
+| name | what |
+|---|---|
+| `number` | the newest tick of this daemon; 0 before the first |
+| `lost` | frames that this reader missed right before this one |
+| `sampling` | how sampling stands: a map with `state` |
+| `snapshot` | bytes: the snapshot as MessagePack with names; nil where only sampling is told of |
+
+`sampling.state` is `starting`, `running`, `silent` (`since_ms`), `ended` (`since_ms`, `why`),
+`releasing` (`since_ms`) or `released` (`since_ms`, `until_ms`).
+";
+
+fn query(endpoint: &Endpoint) -> String {
+    let asked: Vec<_> = endpoint
+        .parameters
+        .iter()
+        .map(|known| format!("{}={}", known.name, known.example))
+        .collect();
+    if asked.is_empty() { String::new() } else { format!("?{}", asked.join("&")) }
+}
+
+fn section(page: &mut String, endpoint: &Endpoint) {
+    let _ = write!(page, "\n### {} {}\n\n{}\n", endpoint.method, endpoint.path, endpoint.about);
+    if !endpoint.parameters.is_empty() {
+        page.push_str("\n| parameter | form | meaning |\n|---|---|---|\n");
+        for known in endpoint.parameters {
+            let _ = writeln!(page, "| `{}` | {} | {} |", known.name, known.form, known.about);
+        }
+    }
+    let _ = write!(page, "\nAnswer: {}.\n", endpoint.answer);
+    let method = if endpoint.method == "GET" { "" } else { "-X POST " };
+    let stream = if endpoint.path == "/v1/frames" { "-N " } else { "" };
+    let binary = if endpoint.path == "/v1/window" { " -o window" } else { "" };
+    let _ = write!(
+        page,
+        "\n```sh\ncurl {stream}{method}--unix-socket /run/infertop/infertop.sock{binary} \
+         'http://infertop{}{}'\n```\n",
+        endpoint.path,
+        query(endpoint)
+    );
+}
+
+#[test]
+fn api_page_says_what_the_list_says() {
+    let mut page = String::from(BEFORE);
+    for endpoint in ENDPOINTS {
+        section(&mut page, endpoint);
+    }
+    page.push_str(AFTER);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let stands = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(stands == page, "docs/api.md is stale: run with UPDATE_DOCS=1");
+}
+
+#[tokio::test]
+async fn every_endpoint_of_the_list_answers_its_example() {
+    let daemon = Daemon::start();
+    daemon.tick(1);
+    daemon.stores(1).await;
+    for endpoint in ENDPOINTS.iter().filter(|known| known.method == "GET") {
+        // The stream has no end.
+        if endpoint.path == "/v1/frames" {
+            continue;
+        }
+        let answer =
+            daemon.client().get_bytes(&format!("{}{}", endpoint.path, query(endpoint))).await;
+        match endpoint.path {
+            // One second ago there was nothing.
+            "/v1/neighbour" => {
+                assert!(answer.unwrap_err().to_string().contains("no snapshot before"))
+            }
+            path => assert!(!answer.unwrap_or_else(|error| panic!("{path}: {error:#}")).is_empty()),
+        }
+    }
+    let listed: Value = daemon.client().get_json("/v1").await.unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), ENDPOINTS.len());
+}
