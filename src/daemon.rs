@@ -17,7 +17,6 @@ pub(crate) mod supervisor;
 mod systemd;
 mod watch;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch as channel};
 
 use crate::config::{Config, Layers};
-use crate::feed::child::Frame;
+use crate::feed::child::{Frame, Program};
 use crate::moment::Moment;
 use crate::store::{Start, StoreHandle};
 
@@ -51,7 +50,7 @@ pub(crate) struct Begin {
     pub(crate) layers: Layers,
     pub(crate) paths: Paths,
     /// Started as the sampler.
-    pub(crate) sampler: PathBuf,
+    pub(crate) sampler: Program,
     /// Whether no snapshot may be left out, for benchmarks; else the store never holds us up.
     pub(crate) waits_for_store: bool,
 }

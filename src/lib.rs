@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
         Some(Command::Once(once)) => commands::once::run(&cli.roots, &once),
         Some(Command::Daemon(daemon)) => commands::daemon::run(&cli.roots, &daemon),
         Some(Command::Config(config)) => commands::config::run(&config),
-        Some(Command::Sampler) => commands::sampler::run(&cli.roots),
+        Some(Command::Sampler(sampler)) => commands::sampler::run(&cli.roots, &sampler),
     };
     match result {
         Ok(code) => code,
