@@ -27,7 +27,8 @@ impl Format {
             // The range that names it most closely counts.
             fitting.max().map_or((0, 0), |(closeness, weight)| (weight, closeness))
         };
-        if weight(Self::OpenMetrics) > weight(Self::Text) { Self::OpenMetrics } else { Self::Text }
+        let (open, text) = (weight(Self::OpenMetrics), weight(Self::Text));
+        if open.0 > 0 && open > text { Self::OpenMetrics } else { Self::Text }
     }
 
     /// For the header of the answer.
@@ -54,12 +55,18 @@ fn range(text: &str) -> Range {
     for (key, value) in parts.filter_map(|part| part.split_once('=')) {
         let value = value.trim().trim_matches('"');
         match key.trim().to_ascii_lowercase().as_str() {
-            "q" => range.weight = value.parse().map_or(0.0, |weight: f32| weight.clamp(0.0, 1.0)),
+            "q" => range.weight = weight(value),
             "version" => range.version = Some(value.into()),
             _ => {}
         }
     }
     range
+}
+
+/// What cannot be read is not wanted.
+fn weight(text: &str) -> f32 {
+    let weight = text.parse().ok().filter(|weight| (0.0..=1.0).contains(weight));
+    weight.map_or(0.0, f32::abs)
 }
 
 impl Range {
@@ -115,6 +122,9 @@ mod tests {
             "application/openmetrics-text;q=0",
             "application/openmetrics-text;q=0, */*",
             "application/openmetrics-text;q=much",
+            "application/openmetrics-text;q=-0",
+            "application/openmetrics-text;q=NaN",
+            "application/openmetrics-text;q=2",
             ";;;,,=;q=",
         ] {
             assert_eq!(wanted(accept), Format::Text, "{accept}");

@@ -4,6 +4,7 @@
 mod facts;
 mod rows;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use prometheus_client::collector::Collector;
@@ -52,8 +53,11 @@ impl Collector for Own {
                 Pick::One(pick) => pick(&self.0).map(|value| (Vec::new(), value)).into_iter().collect(),
                 Pick::Each(pick) => pick(&self.0),
             };
+            // A series that stands twice takes the whole scrape down.
+            let mut seen = HashSet::new();
             let mut samples: Vec<Sample<'_>> = picked
                 .into_iter()
+                .filter(|(values, _)| seen.insert(values.clone()))
                 .map(|(values, value)| {
                     let labels = row.labels.iter().copied().zip(values.into_iter().map(Into::into));
                     Sample { labels: labels.collect(), value }

@@ -202,9 +202,10 @@ async fn an_address_that_is_taken_is_told_and_had_once_it_is_free() {
 
 #[test]
 fn others_can_reach_it_only_with_a_warning_or_with_token_and_tls() {
-    let credentials = |token: bool| super::Credentials {
-        token: token.then(|| TOKEN.into()),
-        ..super::Credentials::default()
+    let credentials = |token: bool| {
+        let mut credentials = super::Credentials::default();
+        credentials.token = token.then(|| TOKEN.into());
+        credentials
     };
     let warning = |address: &str, token| super::warning(address.parse().unwrap(), &credentials(token));
     assert_eq!(warning("127.0.0.1:9836", false), None);

@@ -192,7 +192,7 @@ fn what_a_process_brings_in_is_in_no_label() {
     gpu.processes = GpuProcesses { list: Vec::new().into(), ..GpuProcesses::default() };
     let process = Process {
         pid: 424_242,
-        comm: "tell-nobody".to_string().into(),
+        command: "tell-nobody".to_string().into(),
         user: "mallory".to_string().into(),
         gpus: vec![GpuUse { kind: "compute".into(), gpu_bytes: 400.into(), ..GpuUse::default() }],
         ..Process::default()
