@@ -1,11 +1,13 @@
 //! One tick as the daemon keeps it: what the sampler sent, what was made of it, and the encodings
 //! that clients ask for, each made once and only when somebody asks.
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use probes::finding::Finding;
 use probes::snapshot::Snapshot;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 
 /// One tick.
 pub(crate) struct Moment {
@@ -17,19 +19,24 @@ pub(crate) struct Moment {
     pub(crate) snapshot: Snapshot,
     /// What is wrong, worst first.
     pub(crate) findings: Vec<Finding>,
-    json: OnceLock<Bytes>,
+    json: OnceCell<Bytes>,
 }
 
 impl Moment {
     /// A tick, judged.
     pub(crate) fn new(number: u64, bytes: Bytes, snapshot: Snapshot) -> Self {
         let findings = playbooks::judge(&snapshot);
-        Self { number, bytes, snapshot, findings, json: OnceLock::new() }
+        Self { number, bytes, snapshot, findings, json: OnceCell::new() }
     }
 
-    /// The document of `infertop once --json`, in one line.
-    pub(crate) fn json(&self) -> Bytes {
-        let make = || crate::json::line(&self.snapshot).unwrap_or_default().into();
-        self.json.get_or_init(make).clone()
+    /// The document of `infertop once --json`, in one line. Made beside by the first who asks, since
+    /// that takes longer than all else that is done with a moment; the others wait for the same.
+    pub(crate) async fn json(self: &Arc<Self>) -> Bytes {
+        let make = || async {
+            let moment = Arc::clone(self);
+            let line = spawn_blocking(move || crate::json::line(&moment.snapshot));
+            line.await.ok().and_then(Result::ok).unwrap_or_default().into()
+        };
+        self.json.get_or_init(make).await.clone()
     }
 }

@@ -13,6 +13,8 @@ mod frames;
 mod gpu_box;
 #[path = "promises/running_daemon.rs"]
 mod running_daemon;
+#[path = "promises/stream.rs"]
+mod stream;
 #[path = "promises/terminal.rs"]
 mod terminal;
 #[path = "promises/tree.rs"]
@@ -59,3 +61,7 @@ mod recording;
 mod sick_gpu;
 #[path = "promises/sizes.rs"]
 mod sizes;
+#[path = "promises/socket_answers.rs"]
+mod socket_answers;
+#[path = "promises/socket_crowd.rs"]
+mod socket_crowd;

@@ -14,6 +14,7 @@ mod endpoints;
 mod frames;
 mod now;
 mod past;
+mod places;
 mod readers;
 mod socket;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use super::hub::Hub;
 use connection::Patience;
 pub(crate) use crowd::Counters;
 use crowd::Crowd;
+use places::Places;
 use readers::Readers;
 pub(crate) use socket::{Socket, bind};
 
@@ -41,6 +43,7 @@ const TIDY_EVERY: Duration = Duration::from_secs(10);
 pub(super) struct Serving {
     hub: Arc<Hub>,
     past: Readers,
+    places: Places,
 }
 
 /// Serves until it is dropped; with it end all connections.
@@ -51,22 +54,28 @@ pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
 async fn serve_with(hub: Arc<Hub>, socket: Socket, patience: Patience) {
     let past = Readers::new(hub.store.clone());
     let mut crowd = Crowd::new(Arc::clone(&hub.served));
-    let serving = Arc::new(Serving { hub, past });
+    let serving = Arc::new(Serving { hub, past, places: Places::new(crowd.seats()) });
     let router: Router = endpoints::router(Arc::clone(&serving));
     let mut tidy = tokio::time::interval(TIDY_EVERY);
     loop {
         let accepted = tokio::select! {
-            accepted = socket.accept() => accepted,
+            // First, so that those who have left are forgotten before others come.
+            biased;
             () = crowd.left() => continue,
             _ = tidy.tick() => {
                 serving.past.tidy();
                 continue;
             }
+            accepted = socket.accept() => accepted,
         };
         match accepted {
-            Ok(stream) => crowd.seat(stream, |stream, standing| {
-                connection::serve(stream, standing, router.clone(), patience)
-            }),
+            Ok(stream) => {
+                crowd.seat(stream, |stream, standing| {
+                    connection::serve(stream, standing, router.clone(), patience)
+                });
+                // It may read its request before others come for its seat.
+                tokio::task::yield_now().await;
+            }
             // Of the connection, or of this process for a while; the socket itself stays.
             Err(_) => tokio::time::sleep(BREATH).await,
         }

@@ -162,6 +162,6 @@ async fn many_questions_at_once_are_answered_or_told_to_come_again() {
             }
         }
     }
-    assert!(answered >= 10, "{answered}");
+    assert!(answered >= 8, "{answered}");
     daemon.client().health().await.unwrap();
 }
