@@ -59,7 +59,7 @@ pub(crate) enum Status {
 pub(crate) struct Health {
     /// In one word.
     pub(crate) status: Status,
-    /// Why it is not `ok`, in words.
+    /// Why it is not `ok`, and what else somebody should look at, in words.
     pub(crate) reasons: Vec<String>,
     /// How sampling stands.
     pub(crate) sampling: Sampling,
@@ -73,6 +73,8 @@ pub(crate) struct Health {
     pub(crate) store: StoreStatus,
     /// What the daemon cannot see for want of rights, each with what to grant.
     pub(crate) unseen: Vec<String>,
+    /// Where metrics are served over TCP; absent where they are not.
+    pub(crate) metrics_url: Option<String>,
     /// Version of the daemon.
     pub(crate) version: String,
     /// Its process number.

@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Config(Config),
     /// Read the machine and write snapshots to standard output; started by the other commands.
     #[command(hide = true)]
-    Sampler,
+    Sampler(Sampler),
 }
 
 /// How one snapshot is printed.
@@ -90,6 +90,14 @@ pub(crate) struct Export {
     /// Leave names of host, users, containers and commands in; secrets never are.
     #[arg(long)]
     pub(crate) keep_names: bool,
+}
+
+/// What a sampler is told by who starts it.
+#[derive(Args)]
+pub(crate) struct Sampler {
+    /// File to hold a lock of for as long as this process is there.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) lock: Option<PathBuf>,
 }
 
 /// How the daemon runs, or what is asked of one that runs.

@@ -5,17 +5,18 @@
 //! runs beside. Nothing that a client, a disk or a sick GPU does delays the next snapshot.
 
 pub(crate) mod hub;
+pub(crate) mod listen;
 pub(crate) mod lock;
 pub(crate) mod log;
 mod release;
 mod reload;
 pub(crate) mod server;
 pub(crate) mod sight;
+mod store_words;
 pub(crate) mod supervisor;
 mod systemd;
 mod watch;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,16 +25,17 @@ use probes::finding::Severity;
 use probes::machine::Machine;
 use probes::past::MarkKind;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Semaphore, mpsc, watch as channel};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch as channel};
 
 use crate::config::{Config, Layers};
-use crate::feed::child::Frame;
+use crate::feed::child::{Frame, Program};
 use crate::moment::Moment;
 use crate::store::{Start, StoreHandle};
 
 use hub::{Hub, Paths, Request, Sampling};
 use reload::Reload;
 use sight::Sight;
+use store_words::StoreWords;
 use supervisor::Supervisor;
 use systemd::Service;
 use watch::{Changed, Places};
@@ -48,44 +50,56 @@ pub(crate) struct Begin {
     pub(crate) layers: Layers,
     pub(crate) paths: Paths,
     /// Started as the sampler.
-    pub(crate) sampler: PathBuf,
+    pub(crate) sampler: Program,
+    /// Whether no snapshot may be left out, for benchmarks; else the store never holds us up.
+    pub(crate) waits_for_store: bool,
 }
 
 /// Runs until a signal ends it.
 pub(crate) async fn run(begin: Begin) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let mut service = Service::from_environment();
-    let Begin { config, layers, paths, sampler } = begin;
+    let Begin { config, layers, paths, sampler, waits_for_store } = begin;
     let machine = config.roots().machine();
     // Before anything is written: whose socket is taken ends here.
     let socket = server::bind(&paths.socket, Some(&config.group))?;
     if let Some(note) = &socket.note {
         log::warning(note);
     }
-    let hub = Hub::new(paths.clone(), store(&paths, &config, &machine), machine.now_ms());
-    let (hub, asked) = (Arc::new(hub.0), hub.1);
+    let (hub, asked) = Hub::new(store(&paths, &config, &machine), machine.now_ms());
+    let hub = Arc::new(hub);
     tokio::spawn(server::serve(Arc::clone(&hub), socket));
+    tokio::spawn(listen::serve(Arc::clone(&hub), config.metrics.clone()));
 
     let places = Places {
         configuration: layers.files.clone(),
         playbooks: layers.playbooks.clone(),
         machine: machine.clone(),
     };
-    let (changes, mut changed) = mpsc::channel(1);
+    let (changes, mut noticed) = mpsc::channel(1);
     tokio::spawn(watch::watch(places, changes));
     let mut sampling = hub.sampling.subscribe();
     let mut daemon = Daemon {
         supervisor: Supervisor::new(Arc::clone(&hub), sampler, config.roots(), config.interval()),
         searching: Arc::new(Semaphore::new(1)),
+        applied: config.clone(),
         reload: Reload::new(config, layers),
         sight: Sight::default(),
+        store_words: StoreWords::default(),
         number: 0,
+        waits_for_store,
         machine,
         asked,
         hub,
     };
+    log::info(&format!(
+        "infertop {} serves on {} and keeps its history in {}",
+        env!("CARGO_PKG_VERSION"),
+        paths.socket.display(),
+        paths.state.display()
+    ));
     service.ready();
-    let signal = daemon.work(&mut signals, &mut service, &mut changed, &mut sampling).await;
+    let signal = daemon.work(&mut signals, &mut service, &mut noticed, &mut sampling).await;
     log::info(&format!("ending on {signal}"));
     service.stopping();
     daemon.end().await;
@@ -108,11 +122,16 @@ struct Daemon {
     machine: Machine,
     supervisor: Supervisor,
     reload: Reload,
+    /// The configuration that supervisor, store and log have.
+    applied: Config,
     sight: Sight,
+    store_words: StoreWords,
     /// Searches for holders of device files, one at a time.
     searching: Arc<Semaphore>,
     /// Of the newest moment.
     number: u64,
+    /// Whether no snapshot may be left out, for benchmarks.
+    waits_for_store: bool,
     asked: mpsc::Receiver<Request>,
 }
 
@@ -122,24 +141,22 @@ impl Daemon {
         &mut self,
         signals: &mut Signals,
         service: &mut Service,
-        changes: &mut mpsc::Receiver<Changed>,
+        noticed: &mut mpsc::Receiver<Changed>,
         sampling: &mut channel::Receiver<Sampling>,
     ) -> &'static str {
         loop {
             tokio::select! {
                 _ = signals.terminate.recv() => return "SIGTERM",
                 _ = signals.interrupt.recv() => return "SIGINT",
-                _ = signals.hang_up.recv() => {
-                    // What is wrong was said.
-                    let _ = self.reload(service).await;
-                }
-                Some(request) = self.asked.recv() => self.obey(request, service).await,
-                Some(changed) = changes.recv() => self.notice(changed, service).await,
+                _ = signals.hang_up.recv() => self.read_again(None, service),
+                () = self.reload.done(&self.hub.config_trouble) => self.apply(service).await,
+                Some(request) = self.asked.recv() => self.obey(request, service),
+                Some(changed) = noticed.recv() => self.notice(changed, service),
                 () = service.watchdog() => service.alive(),
                 Ok(()) = sampling.changed() => service.status(self.status()),
                 frame = self.supervisor.frame() => {
                     let gpus = frame.snapshot.gpus.len();
-                    self.keep(frame);
+                    self.keep(frame).await;
                     if gpus > 0 {
                         service.status(self.status());
                     }
@@ -148,15 +165,21 @@ impl Daemon {
         }
     }
 
-    fn keep(&mut self, frame: Frame) {
+    async fn keep(&mut self, frame: Frame) {
         self.number += 1;
         self.sight.look(&frame.snapshot);
+        self.store_words.look(&self.hub.store.status());
         let moment = Arc::new(Moment::new(self.number, frame.bytes.into(), frame.snapshot));
-        self.hub.store.keep(&moment);
+        if self.waits_for_store {
+            let (store, moment) = (self.hub.store.clone(), Arc::clone(&moment));
+            let _ = tokio::task::spawn_blocking(move || store.keep_patiently(&moment)).await;
+        } else {
+            self.hub.store.keep(&moment);
+        }
         self.hub.newest.send_replace(Some(moment));
     }
 
-    async fn obey(&mut self, request: Request, service: &mut Service) {
+    fn obey(&mut self, request: Request, service: &mut Service) {
         match request {
             Request::Release { until_ms, answer } => {
                 let sampler = self.supervisor.pid();
@@ -169,31 +192,37 @@ impl Daemon {
                 let _ = answer.send(self.supervisor.resume());
             }
             Request::Reload { answer } => {
-                let _ = answer.send(self.reload(service).await);
+                self.read_again(Some(answer), service);
             }
         }
     }
 
-    /// Reads the configuration again: what changed, or why the old one stays.
-    async fn reload(&mut self, service: &mut Service) -> Result<Vec<String>, String> {
+    fn read_again(
+        &mut self,
+        answer: Option<oneshot::Sender<Result<Vec<String>, String>>>,
+        service: &mut Service,
+    ) {
         service.reloading();
-        let before = self.reload.config.clone();
-        let told = self.reload.read(&self.hub.config_trouble).await;
+        self.reload.begin(answer);
+    }
+
+    /// Does what a configuration that was read again says.
+    async fn apply(&mut self, service: &mut Service) {
         let config = &self.reload.config;
-        if *config != before {
+        if *config != self.applied {
             log::set_level(config.log_level);
             self.hub.store.set_limits(config.limits());
             self.supervisor.set_interval(config.interval()).await;
             self.hub.mark(MarkKind::Reload, Severity::Info, "the configuration was read again");
+            self.applied = config.clone();
         }
         service.ready();
         service.status(self.status());
-        told
     }
 
-    async fn notice(&mut self, changed: Changed, service: &mut Service) {
+    fn notice(&mut self, changed: Changed, service: &mut Service) {
         if changed.configuration {
-            let _ = self.reload(service).await;
+            self.read_again(None, service);
         }
         if changed.playbooks {
             log::debug("the user's playbooks have changed");

@@ -32,7 +32,12 @@ use travel::{Answer, Traveller};
 /// What the dashboard shows.
 pub(crate) enum Subject {
     /// This box: a daemon's socket when one of these answers, else an own sampler.
-    Live(Vec<PathBuf>),
+    Live {
+        /// Where a daemon may be.
+        sockets: Vec<PathBuf>,
+        /// Whether a daemon is meant, and worth waiting for.
+        is_asked_for: bool,
+    },
     /// A recording.
     File(PathBuf),
 }
@@ -139,7 +144,9 @@ impl App {
             );
         }
         let (live, past) = match subject {
-            Subject::Live(sockets) => Live::start(roots, sockets).await?,
+            Subject::Live { sockets, is_asked_for } => {
+                Live::start(roots, sockets, is_asked_for).await?
+            }
             Subject::File(path) => (Live::none(), Some(crate::past::Past::open(&path)?)),
         };
         let picture = Picture::new(live.source(), roots.interval());
@@ -201,6 +208,10 @@ impl App {
             self.ui.draw(&view, self.area, frame.buffer_mut());
         });
         drawn.map(|_| ()).context("cannot write to the terminal")?;
+        // The width decides how many points can be seen.
+        if let Some(request) = self.ui.wants(&self.picture.view(self.machine.now_ms())) {
+            self.traveller.chart(request, &mut self.picture);
+        }
         Ok(())
     }
 

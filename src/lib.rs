@@ -13,6 +13,9 @@ mod daemon;
 mod dashboard;
 mod exporter;
 mod feed;
+#[cfg(any(fuzzing, test))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod json;
 mod kill;
 mod moment;
@@ -42,7 +45,7 @@ pub fn main() -> ExitCode {
         Some(Command::Once(once)) => commands::once::run(&cli.roots, &once),
         Some(Command::Daemon(daemon)) => commands::daemon::run(&cli.roots, &daemon),
         Some(Command::Config(config)) => commands::config::run(&config),
-        Some(Command::Sampler) => commands::sampler::run(&cli.roots),
+        Some(Command::Sampler(sampler)) => commands::sampler::run(&cli.roots, &sampler),
     };
     match result {
         Ok(code) => code,

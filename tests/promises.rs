@@ -35,6 +35,8 @@ mod daemon_driver;
 mod daemon_ending;
 #[path = "promises/daemon_release.rs"]
 mod daemon_release;
+#[path = "promises/daemon_rights.rs"]
+mod daemon_rights;
 #[path = "promises/daemon_sampler.rs"]
 mod daemon_sampler;
 #[path = "promises/daemon_systemd.rs"]

@@ -3,8 +3,8 @@
 //! Whatever falls outside is left out, so no size of the terminal can make a panel panic. A canvas
 //! may be scrolled: it then takes rows beyond its height and shows a window of them.
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 use crate::text;
@@ -53,6 +53,11 @@ impl<'a> Canvas<'a> {
     pub(crate) fn screen_row(&self, y: u16) -> Option<u16> {
         let y = y.checked_sub(self.scroll)?;
         (y < self.area.height).then(|| self.area.y + y)
+    }
+
+    /// Where a cell is on the screen.
+    pub(crate) fn screen(&self, x: u16, y: u16) -> Position {
+        Position { x: self.area.x.saturating_add(x), y: self.area.y.saturating_add(y) }
     }
 
     /// Writes text from column `x`; returns the column after it.
@@ -112,17 +117,23 @@ impl<'a> Canvas<'a> {
     /// Marks a row as the selected one; foregrounds that warn stay.
     pub(crate) fn select(&mut self, y: u16) {
         let Some(row) = self.screen_row(y) else { return };
-        let style = self.theme.selected();
         for x in self.area.left()..self.area.right() {
             if let Some(cell) = self.buf.cell_mut((x, row)) {
-                let keep = self.theme.is_alarm(cell.fg).then_some(cell.fg);
-                cell.set_style(style);
-                if let Some(colour) = keep {
-                    cell.set_fg(colour);
-                }
+                mark(cell, self.theme);
             }
         }
-        self.glyph(0, y, self.theme.glyphs().marker, style);
+        self.glyph(0, y, self.theme.glyphs().marker, self.theme.selected());
+    }
+
+    /// Marks a cell as the selected one; an empty one gets this character.
+    pub(crate) fn mark_cell(&mut self, x: u16, y: u16, if_empty: char) {
+        let Some(row) = self.screen_row(y).filter(|_| x < self.area.width) else { return };
+        if let Some(cell) = self.buf.cell_mut((self.area.x + x, row)) {
+            if cell.symbol() == " " {
+                cell.set_char(if_empty);
+            }
+            mark(cell, self.theme);
+        }
     }
 
     /// The last values as levels between `low` and `high`, newest at the right; NaN is a gap.
@@ -167,6 +178,14 @@ impl<'a> Canvas<'a> {
     }
 }
 
+fn mark(cell: &mut Cell, theme: Theme) {
+    let keep = theme.is_alarm(cell.fg).then_some(cell.fg);
+    cell.set_style(theme.selected());
+    if let Some(colour) = keep {
+        cell.set_fg(colour);
+    }
+}
+
 /// One fill of a bar.
 pub(crate) struct Part {
     /// How much.
@@ -207,7 +226,7 @@ mod tests {
             100,
             &[part(40, '#', false), part(1, '?', true), part(59, '.', false)],
         );
-        let drawn: String = buf.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+        let drawn: String = buf.content.iter().map(Cell::symbol).collect();
         assert_eq!(drawn, "####?.....");
     }
 

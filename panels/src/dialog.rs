@@ -213,7 +213,8 @@ fn flow(line: &Line, width: u16) -> Vec<(u16, String, Role)> {
         .collect()
 }
 
-fn border(window: &mut Canvas, title: &str, foot: &str) {
+/// Clears a window and draws its border.
+pub(crate) fn border(window: &mut Canvas, title: &str, foot: &str) {
     let theme = window.theme;
     let (width, height) = (window.width(), window.height());
     let style = theme.dim();

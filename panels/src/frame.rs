@@ -135,7 +135,7 @@ pub(crate) fn footer(
         // The panel on the screen has its name, and so have the others as far as there is room; what
         // is left is digits, so that none is out of the mouse's reach. Help, the last one, has its
         // place at the right anyway. The keys that move in time are worth more than names.
-        let mut spare = room.saturating_sub(x + 2 * count(PANELS.len() - 1) + here.map_or(0, name));
+        let mut spare = room.saturating_sub(x + 2 * count(PANELS.len() - 2) + here.map_or(0, name));
         if travels && width < 150 {
             spare = 0;
         }

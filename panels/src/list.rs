@@ -45,6 +45,11 @@ impl<K: Clone + PartialEq> List<K> {
         self.selected = Some(key);
     }
 
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Whether the row at this place is the selected one.
     pub(crate) fn is_at(&self, at: usize) -> bool {
         self.at == at && !self.keys.is_empty()

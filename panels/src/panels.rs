@@ -2,8 +2,11 @@
 //!
 //! To add one, write its file and one line in [`PANELS`].
 
+use ratatui::layout::Position;
+
 use crate::canvas::Canvas;
 use crate::keys::Command;
+use crate::ui::Travel;
 use crate::view::{ChartRequest, View};
 use crate::words::ProcessKey;
 
@@ -11,6 +14,7 @@ mod about;
 mod bus;
 mod gpu;
 mod help;
+mod history;
 mod host;
 mod memory;
 mod memory_bar;
@@ -39,6 +43,7 @@ pub const PANELS: &[Entry] = &[
     bus::ENTRY,
     host::ENTRY,
     gpu::ENTRY,
+    history::ENTRY,
     about::ENTRY,
     help::ENTRY,
 ];
@@ -103,6 +108,8 @@ pub(crate) enum Reply {
     Finding(usize),
     /// Put a text on the clipboard.
     Copy(String),
+    /// Show another moment.
+    Travel(Travel),
 }
 
 /// A panel with its state: selection, scroll, sort. It never changes what it is shown.
@@ -121,8 +128,8 @@ pub(crate) trait Panel {
     /// Takes a command.
     fn command(&mut self, command: Command, view: &View, focus: &mut Focus) -> Reply;
 
-    /// Takes a click on a row of the screen.
-    fn click(&mut self, _screen_row: u16, _view: &View, _focus: &mut Focus) -> Reply {
+    /// Takes a click on a cell of the screen.
+    fn click(&mut self, _at: Position, _view: &View, _focus: &mut Focus) -> Reply {
         Reply::Ignored
     }
 

@@ -7,7 +7,7 @@ use crossterm::event::{
     KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 use crate::canvas::Canvas;
@@ -178,7 +178,7 @@ impl Ui {
             };
         }
         if let Some(reply) = self.panels[self.current].typed(event) {
-            return self.answer(reply);
+            return self.answer(reply, view);
         }
         match keys::command(event, self.answers(), tense) {
             Some(command) => self.command(command, view),
@@ -211,7 +211,7 @@ impl Ui {
     fn command(&mut self, command: Command, view: &View) -> Action {
         match self.panels[self.current].command(command, view, &mut self.focus) {
             Reply::Ignored => {}
-            reply => return self.answer(reply),
+            reply => return self.answer(reply, view),
         }
         let count = self.panels.len();
         match command {
@@ -235,7 +235,7 @@ impl Ui {
         Action::Redraw
     }
 
-    fn answer(&mut self, reply: Reply) -> Action {
+    fn answer(&mut self, reply: Reply, view: &View) -> Action {
         match reply {
             Reply::Ignored => Action::None,
             Reply::Redraw => Action::Redraw,
@@ -252,6 +252,7 @@ impl Ui {
                 Action::Redraw
             }
             Reply::Copy(words) => Action::Copy(words),
+            Reply::Travel(travel) => self.travel(travel, view),
         }
     }
 
@@ -286,8 +287,9 @@ impl Ui {
             }
             return Action::None;
         }
-        let reply = self.panels[self.current].click(event.row, view, &mut self.focus);
-        self.answer(reply)
+        let at = Position { x: event.column, y: event.row };
+        let reply = self.panels[self.current].click(at, view, &mut self.focus);
+        self.answer(reply, view)
     }
 
     /// The metric over time that the panel on the screen needs and does not have. To be asked after

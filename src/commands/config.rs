@@ -1,5 +1,6 @@
 //! `infertop config`: the commented default, or a check of what there is.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use crate::cli;
@@ -20,7 +21,7 @@ pub(crate) fn run(options: &cli::Config) -> anyhow::Result<ExitCode> {
     let read: Vec<_> = layers.files.iter().filter(|file| file.exists()).collect();
     let mut text = String::new();
     for file in &read {
-        text.push_str(&format!("{}: nothing is wrong\n", file.display()));
+        let _ = writeln!(text, "{}: nothing is wrong", file.display());
     }
     if read.is_empty() {
         text.push_str("no file, and nothing is wrong with the environment: the defaults hold\n");

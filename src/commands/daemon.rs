@@ -12,6 +12,7 @@ use crate::config::{Config, Layers};
 use crate::daemon::hub::Paths;
 use crate::daemon::lock::{self, Asked, Lock};
 use crate::daemon::{self, Begin, log};
+use crate::feed::child::{self, Program};
 use crate::paths::Whereabouts;
 
 /// Looking into the past, searching `/proc` and reading the configuration block; so many at a time.
@@ -31,16 +32,18 @@ pub(crate) fn run(roots: &Roots, options: &cli::Daemon) -> anyhow::Result<ExitCo
     let paths = paths(&config)?;
     let _lock = take_lock(&paths.state)?;
     let sampler = match &options.sampler_program {
-        Some(program) => program.clone(),
-        None => std::env::current_exe().context("cannot find the own program file")?,
+        Some(program) => Program { path: program.clone(), lock: None },
+        None => Program { path: child::own_program()?, lock: Some(lock::of_sampler(&paths.state)) },
     };
+    let waits_for_store = options.sampler_program.is_some();
+    let begin = Begin { config, layers, paths, sampler, waits_for_store };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_stack_size(STACK_BYTES)
         .build()
         .context("cannot start the daemon's loop")?;
-    let ended = runtime.block_on(daemon::run(Begin { config, layers, paths, sampler }));
+    let ended = runtime.block_on(daemon::run(begin));
     // Whatever still reads a disk or a stuck process must not hold the end up.
     runtime.shutdown_background();
     ended.map(|()| ExitCode::SUCCESS)
@@ -66,6 +69,7 @@ fn take_lock(folder: &Path) -> anyhow::Result<Option<Lock>> {
                  help: end it, or name another folder with --state and another socket with --socket"
             )
         }
+        // That the socket is free must do.
         Asked::Impossible(error) => {
             log::warning(&format!(
                 "cannot lock the state folder: {error}\n  found: {}\n  \

@@ -14,5 +14,6 @@ pub(crate) fn run(roots: &Roots, screen: &Screen) -> anyhow::Result<ExitCode> {
         None if screen.no_daemon || !roots.are_usual() => Vec::new(),
         None => paths::sockets(),
     };
-    dashboard::run(Subject::Live(sockets), roots, screen, screen.at.as_deref())
+    let is_asked_for = screen.socket.is_some() || screen.at.is_some();
+    dashboard::run(Subject::Live { sockets, is_asked_for }, roots, screen, screen.at.as_deref())
 }

@@ -41,6 +41,35 @@ mod tests {
     use super::*;
     use crate::config::file::apply;
 
+    const PAGE_HEAD: &str = "\
+# Configuration
+
+Made from the table of keys; `UPDATE_DOCS=1 cargo test --lib config::document` writes it anew.
+`infertop config` prints what follows, to begin a file with:
+
+```sh
+infertop config | sudo install -D -m 644 /dev/stdin /etc/infertop/config.toml
+infertop config --check
+```
+
+A key that is not listed is refused, with the file, the line and the likely name. A daemon that runs
+reads a changed file by itself, on SIGHUP and on `POST /v1/reload`; a broken one is reported, in the
+log and in `/v1/health`, and the last good one stays. `infertop daemon --config FILE` reads that file
+alone. An empty variable says nothing; one that is nearly a key's is refused.
+
+";
+
+    #[test]
+    fn the_configuration_page_says_what_the_table_says() {
+        let page = format!("{PAGE_HEAD}```toml\n{}```\n", commented_default());
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        let stands = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(stands == page, "docs/configuration.md is stale: run with UPDATE_DOCS=1");
+    }
+
     #[test]
     fn the_commented_default_is_the_default_with_and_without_its_comments() {
         let text = commented_default();

@@ -136,7 +136,7 @@ pub(crate) fn put(
 ) {
     let Some(key) = find(section, name) else { return };
     if let Err(wanted) = (key.slot)(config).put(&Given::Untyped(text)) {
-        let what = format!("{} does not fit: {text:?}", key.path());
+        let what = format!("{} does not fit: \"{}\"", key.path(), text.display());
         problems.push(Problem { what, place, help: format!("write {wanted}") });
     }
 }

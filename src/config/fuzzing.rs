@@ -1,5 +1,6 @@
 //! The door for the fuzzer: a file of any bytes.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use super::keys::KEYS;
@@ -25,10 +26,10 @@ pub(crate) fn config(bytes: &[u8]) {
     for key in KEYS {
         if key.section != section {
             section = key.section;
-            again.push_str(&format!("[{section}]\n"));
+            let _ = writeln!(again, "[{section}]");
         }
         if let Some(value) = key.show(&config) {
-            again.push_str(&format!("{} = {value}\n", key.name));
+            let _ = writeln!(again, "{} = {value}", key.name);
         }
     }
     let (mut second, mut problems) = (Config::default(), Vec::new());

@@ -172,10 +172,8 @@ fn read(path: &Path) -> std::io::Result<String> {
         return Err(Error::new(ErrorKind::FileTooLarge, "larger than 1 MiB"));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let text = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = text.split(|byte| *byte == b'\n').count();
         Error::new(ErrorKind::InvalidData, format!("line {line} is no UTF-8"))
     })
 }
@@ -243,11 +241,11 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_nearly_one_is_refused_and_a_strangers_is_left_alone() {
-        let mut layers = Layers::default();
-        layers.variables = variables(&[
+        let strangers = variables(&[
             ("INFERTOP_SERVICE_HOST", "10.0.0.1"),
             ("INFERTOP_PORT", "tcp://10.0.0.1:80"),
         ]);
+        let mut layers = Layers { variables: strangers, ..Layers::default() };
         assert_eq!(layers.load(), Ok(Config::default()));
         layers.variables = variables(&[("INFERTOP_STORE_RAW_DAY", "7")]);
         let problems = layers.load().unwrap_err().to_string();

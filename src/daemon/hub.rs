@@ -11,6 +11,7 @@ use probes::past::{Mark, MarkKind};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::listen::Exposition;
 use crate::moment::Moment;
 use crate::store::StoreHandle;
 
@@ -66,7 +67,8 @@ pub(crate) enum Request {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Released {
     /// Whether our own sampler is gone; false while a driver call holds it.
-    pub(crate) released: bool,
+    #[serde(rename = "released")]
+    pub(crate) let_go: bool,
     /// How long it took.
     pub(crate) took_ms: u64,
     /// Who else has a device file of the driver open.
@@ -102,12 +104,12 @@ pub(crate) struct Hub {
     pub(crate) requests: mpsc::Sender<Request>,
     /// What is wrong with the configuration on disk, while an older one holds.
     pub(crate) config_trouble: watch::Sender<Option<String>>,
+    /// How serving metrics stands.
+    pub(crate) exposition: watch::Sender<Exposition>,
     /// When this daemon started, milliseconds since 1970.
     pub(crate) started_ms: u64,
     /// Times that a sampler was started.
     pub(crate) sampler_starts: AtomicU64,
-    /// Where this daemon keeps its files.
-    pub(crate) paths: Paths,
     /// What is remembered.
     pub(crate) store: StoreHandle,
     /// What the socket has served.
@@ -128,20 +130,16 @@ const WAITING_REQUESTS: usize = 16;
 
 impl Hub {
     /// A hub, and where its requests come out.
-    pub(crate) fn new(
-        paths: Paths,
-        store: StoreHandle,
-        started_ms: u64,
-    ) -> (Self, mpsc::Receiver<Request>) {
+    pub(crate) fn new(store: StoreHandle, started_ms: u64) -> (Self, mpsc::Receiver<Request>) {
         let (requests, asked) = mpsc::channel(WAITING_REQUESTS);
         let hub = Self {
             newest: watch::Sender::new(None),
             sampling: watch::Sender::new(Sampling::default()),
             requests,
             config_trouble: watch::Sender::new(None),
+            exposition: watch::Sender::new(Exposition::default()),
             started_ms,
             sampler_starts: AtomicU64::new(0),
-            paths,
             store,
             served: Arc::default(),
         };

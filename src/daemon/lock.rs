@@ -1,12 +1,14 @@
-//! One daemon a state folder: a lock that the kernel gives back however the daemon ends.
+//! One daemon a state folder, and one sampler of it: locks that the kernel gives back however a
+//! process ends, and not before the last thread of it is gone.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::io::{Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
-/// In the state folder; its text is the number of the daemon that has it.
-const NAME: &str = "daemon.lock";
+/// In the state folder; its text is the number of the process that has it.
+const DAEMON: &str = "daemon.lock";
+const SAMPLER: &str = "sampler.lock";
 
 /// Held while this lives.
 pub(crate) struct Lock {
@@ -16,9 +18,9 @@ pub(crate) struct Lock {
 /// What came of asking for it.
 pub(crate) enum Asked {
     Taken(Lock),
-    /// Another daemon has it: its number, where it can be read.
+    /// Another process has it: its number, where it can be read.
     Held(Option<u32>),
-    /// The folder takes no lock; that the socket is free must do.
+    /// The folder takes no lock.
     Impossible(std::io::Error),
 }
 
@@ -26,10 +28,55 @@ pub(crate) enum Asked {
 pub(crate) fn take(folder: &Path) -> Asked {
     // What is remembered tells of command lines and users.
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o750).create(folder);
-    match made.and_then(|()| open(&folder.join(NAME))) {
-        Ok((file, writable)) => lock(file, writable),
+    match made {
+        Ok(()) => Lock::of(&folder.join(DAEMON)),
         Err(error) => Asked::Impossible(error),
     }
+}
+
+/// The file that the samplers of a state folder lock.
+pub(crate) fn of_sampler(folder: &Path) -> PathBuf {
+    folder.join(SAMPLER)
+}
+
+impl Lock {
+    /// Asks for the lock of a file, which is made if there is none.
+    pub(crate) fn of(path: &Path) -> Asked {
+        match open(path) {
+            Ok((file, writable)) => lock(file, writable),
+            Err(error) => Asked::Impossible(error),
+        }
+    }
+}
+
+/// A look at a lock that others take.
+pub(crate) struct Peek {
+    file: File,
+}
+
+impl Peek {
+    /// Opens the file; none where there is no folder to write in.
+    pub(crate) fn open(path: &Path) -> Option<Self> {
+        open(path).ok().map(|(file, _)| Self { file })
+    }
+
+    /// Whether somebody has it: the number that stands there, where it can be read.
+    pub(crate) fn holder(&self) -> Option<Option<u32>> {
+        match self.file.try_lock() {
+            Err(TryLockError::WouldBlock) => Some(number_in(&self.file)),
+            Ok(()) => {
+                let _ = self.file.unlock();
+                None
+            }
+            Err(TryLockError::Error(_)) => None,
+        }
+    }
+}
+
+fn number_in(file: &File) -> Option<u32> {
+    let mut text = [0; 32];
+    let length = file.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..length]).ok()?.trim().parse().ok()
 }
 
 /// Opened for writing, or for reading where the folder cannot be written.
@@ -56,11 +103,7 @@ fn lock(mut file: File, writable: bool) -> Asked {
             }
             Asked::Taken(Lock { _file: file })
         }
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let read = file.take(32).read_to_string(&mut text);
-            Asked::Held(read.ok().and_then(|_| text.trim().parse().ok()))
-        }
+        Err(TryLockError::WouldBlock) => Asked::Held(number_in(&file)),
         Err(TryLockError::Error(error)) => Asked::Impossible(error),
     }
 }
@@ -77,6 +120,21 @@ mod tests {
         assert!(matches!(take(&folder), Asked::Held(Some(pid)) if pid == std::process::id()));
         drop(first);
         assert!(matches!(take(&folder), Asked::Taken(_)));
+    }
+
+    #[test]
+    fn a_sampler_is_known_by_its_own_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let Asked::Taken(daemon) = take(folder.path()) else { panic!("not taken") };
+        let path = of_sampler(folder.path());
+        let Asked::Taken(sampler) = Lock::of(&path) else { panic!("not taken") };
+        drop(daemon);
+        assert!(matches!(Lock::of(&path), Asked::Held(Some(_))));
+        let peek = Peek::open(&path).unwrap();
+        assert_eq!(peek.holder(), Some(Some(std::process::id())));
+        drop(sampler);
+        assert_eq!(peek.holder(), None);
+        assert!(matches!(Lock::of(&path), Asked::Taken(_)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Never waits: a journal that is stuck, or a pipe that nobody reads, loses lines and is told how
 //! many once it takes them again. Whoever logs a state logs its change, not its every look.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -113,7 +114,11 @@ fn lines(level: Level, text: &str) -> String {
 /// The journal takes each line for an entry of its own.
 fn for_journal(level: Level, text: &str) -> String {
     let priority = level.priority();
-    printable(text).lines().map(|line| format!("<{priority}>{line}\n")).collect()
+    let mut entries = String::new();
+    for line in printable(text).lines() {
+        let _ = writeln!(entries, "<{priority}>{line}");
+    }
+    entries
 }
 
 /// Names of foreign things may hold anything.

@@ -43,7 +43,8 @@ pub(crate) async fn answer(
 async fn search(machine: Machine, searching: Arc<Semaphore>) -> Result<Holders, Absence> {
     let until = Instant::now() + SEARCH;
     let whole = async {
-        let turn = searching.acquire_owned().await.map_err(|_| Absence::NoAnswer)?;
+        // Never closed.
+        let Ok(turn) = searching.acquire_owned().await else { return Err(Absence::NoAnswer) };
         let search = tokio::task::spawn_blocking(move || {
             let found = find_holders(&machine, until);
             drop(turn);
@@ -76,7 +77,7 @@ fn released(
         (false, None, _) => "our sampler has not ended yet".into(),
     };
     Released {
-        released: gone,
+        let_go: gone,
         took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         holders: holders
             .iter()
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn others_that_hold_a_device_file_are_named_and_ours_are_not() {
         let released = released(true, Duration::from_millis(80), Some(100), Ok(found()));
-        assert!(released.released && released.why.is_empty() && released.searched_all);
+        assert!(released.let_go && released.why.is_empty() && released.searched_all);
         let [vllm] = &released.holders[..] else { panic!("{released:?}") };
         assert_eq!((vllm.pid, vllm.name.as_str()), (200, "vllm"));
         assert_eq!(vllm.devices, ["/dev/nvidia3", "/dev/nvidiactl"]);
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn a_sampler_that_is_stuck_is_explained() {
         let released = released(false, GONE_WITHIN, Some(100), Ok(found()));
-        assert!(!released.released);
+        assert!(!released.let_go);
         assert!(released.why.contains("process 100"), "{}", released.why);
         assert!(released.why.contains("/dev/nvidia3, /dev/nvidiactl"), "{}", released.why);
         assert_eq!(released.holders.len(), 1);

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use crate::config::keys::KEYS;
 use crate::config::problem::Problems;
@@ -12,72 +13,109 @@ use crate::config::{Config, Layers};
 
 use super::log::{self, Level};
 
-/// A file system that does not answer by then is tried again with the next change.
+/// Whoever asked is told by then that the file system does not answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The configuration that holds, and where it comes from.
+/// What changed, or why the old configuration stays.
+type Told = Result<Vec<String>, String>;
+
+/// The configuration that holds, and where it comes from. Files are read on a thread that may block;
+/// nobody waits for it but those who asked.
 pub(crate) struct Reload {
     /// With the values that it began with where a change needs a restart.
     pub(crate) config: Config,
     layers: Layers,
-    /// That has not come to an end in time.
-    reading: Option<JoinHandle<Result<Config, Problems>>>,
+    reading: Option<Reading>,
+    /// Who asked while it was being read, and must get what was written since.
+    again: Option<Vec<Answer>>,
     broken: log::State,
     waiting: log::State,
 }
 
+type Answer = oneshot::Sender<Told>;
+
+struct Reading {
+    task: JoinHandle<Result<Config, Problems>>,
+    answers: Vec<Answer>,
+    /// None once that was said.
+    late: Option<Instant>,
+}
+
 impl Reload {
     pub(crate) fn new(config: Config, layers: Layers) -> Self {
-        let (broken, waiting) = (log::State::default(), log::State::default());
-        Self { config, layers, reading: None, broken, waiting }
+        Self {
+            config,
+            layers,
+            reading: None,
+            again: None,
+            broken: log::State::default(),
+            waiting: log::State::default(),
+        }
     }
 
-    /// Reads it again: what changed, or why the old one stays. Tells `trouble` which of the two.
-    pub(crate) async fn read(
-        &mut self,
-        trouble: &watch::Sender<Option<String>>,
-    ) -> Result<Vec<String>, String> {
-        match self.load().await {
-            Ok(fresh) => {
+    /// Begins to read it again; the answer comes when that is done, or late.
+    pub(crate) fn begin(&mut self, answer: Option<Answer>) {
+        if self.reading.is_some() {
+            self.again.get_or_insert_default().extend(answer);
+        } else {
+            self.start(answer.into_iter().collect());
+        }
+    }
+
+    fn start(&mut self, answers: Vec<Answer>) {
+        let layers = self.layers.clone();
+        let task = tokio::task::spawn_blocking(move || layers.load());
+        self.reading = Some(Reading { task, answers, late: Some(Instant::now() + PATIENCE) });
+    }
+
+    /// Waits until it was read, applies it to [`Self::config`], answers, and tells `trouble` what is
+    /// wrong with it. May be dropped half way.
+    pub(crate) async fn done(&mut self, trouble: &watch::Sender<Option<String>>) {
+        let Some(reading) = &mut self.reading else { return std::future::pending().await };
+        let read = match reading.late {
+            Some(late) => timeout_at(late, &mut reading.task).await,
+            None => Ok((&mut reading.task).await),
+        };
+        let is_over = read.is_ok();
+        let told = match read {
+            Ok(Ok(Ok(fresh))) => {
                 if trouble.send_replace(None).is_some() {
                     log::info("the configuration is whole again");
                     self.broken.clear();
                 }
                 Ok(self.take(&fresh))
             }
-            Err(why) => {
-                self.broken.say(Level::Error, &format!("the last good configuration stays: {why}"));
-                trouble.send_replace(Some(why.clone()));
-                Err(why)
-            }
+            Ok(Ok(Err(problems))) => Err(problems.to_string()),
+            Ok(Err(panic)) => Err(format!("reading the configuration broke down: {panic}")),
+            Err(_) => Err(self.late()),
+        };
+        if let Err(why) = &told {
+            self.broken.say(Level::Error, &format!("the last good configuration stays: {why}"));
+            trouble.send_replace(Some(why.clone()));
+        }
+        let Some(reading) = &mut self.reading else { return };
+        for answer in reading.answers.drain(..) {
+            // Whoever asked may have left.
+            let _ = answer.send(told.clone());
+        }
+        if !is_over {
+            // One thread that a disk holds is enough: the next reading comes after this one.
+            reading.late = None;
+            return;
+        }
+        self.reading = None;
+        if let Some(answers) = self.again.take() {
+            self.start(answers);
         }
     }
 
-    async fn load(&mut self) -> Result<Config, String> {
-        let late = || {
-            let files = &self.layers.files;
-            let file = files.last().map_or("it".into(), |file| file.display().to_string());
-            format!(
-                "the configuration could not be read in {} s\n  help: look at the file system of {file}",
-                PATIENCE.as_secs()
-            )
-        };
-        // One thread that a disk holds is enough.
-        if self.reading.take_if(|reading| reading.is_finished()).is_none() && self.reading.is_some()
-        {
-            return Err(late());
-        }
-        let layers = self.layers.clone();
-        let mut reading = tokio::task::spawn_blocking(move || layers.load());
-        match tokio::time::timeout(PATIENCE, &mut reading).await {
-            Ok(Ok(loaded)) => loaded.map_err(|problems| problems.to_string()),
-            Ok(Err(panic)) => Err(format!("reading the configuration broke down: {panic}")),
-            Err(_) => {
-                let late = late();
-                self.reading = Some(reading);
-                Err(late)
-            }
-        }
+    fn late(&self) -> String {
+        let files = &self.layers.files;
+        let file = files.last().map_or("it".into(), |file| file.display().to_string());
+        let seconds = PATIENCE.as_secs();
+        format!(
+            "the configuration could not be read in {seconds} s\n  help: look at the file system of {file}"
+        )
     }
 
     fn take(&mut self, fresh: &Config) -> Vec<String> {
@@ -128,6 +166,13 @@ mod tests {
         }
     }
 
+    async fn read(reload: &mut Reload, trouble: &watch::Sender<Option<String>>) -> Told {
+        let (answer, told) = oneshot::channel();
+        reload.begin(Some(answer));
+        reload.done(trouble).await;
+        told.await.unwrap()
+    }
+
     #[tokio::test]
     async fn a_broken_file_leaves_the_last_good_one_and_is_told_until_it_is_mended() {
         let (file, trouble) = (File::new(), watch::Sender::new(None));
@@ -135,12 +180,12 @@ mod tests {
         let layers = Layers::of_file(&file.path()).unwrap();
         let mut reload = Reload::new(layers.load().unwrap(), layers);
         file.write("interval = 250\n");
-        let why = reload.read(&trouble).await.unwrap_err();
+        let why = read(&mut reload, &trouble).await.unwrap_err();
         assert!(why.contains("unknown key interval") && why.contains("line 1"), "{why}");
         assert_eq!(trouble.borrow().as_ref(), Some(&why));
         assert_eq!(reload.config.interval_ms, 500);
         file.write("interval_ms = 250\n");
-        let done = reload.read(&trouble).await.unwrap();
+        let done = read(&mut reload, &trouble).await.unwrap();
         assert_eq!(done, ["interval_ms: 250 instead of 500"]);
         assert_eq!((reload.config.interval_ms, trouble.borrow().as_ref()), (250, None));
     }
@@ -153,11 +198,44 @@ mod tests {
         let mut reload = Reload::new(layers.load().unwrap(), layers);
         file.write("group = \"ops\"\n[store]\nraw_days = 3\n");
         for already in [false, true] {
-            let told = reload.read(&trouble).await.unwrap();
+            let told = read(&mut reload, &trouble).await.unwrap();
             let group = "group: \"ops\" instead of \"infertop\", once the daemon is restarted";
             let days = "store.raw_days: 3 instead of 7";
             assert_eq!(told, if already { vec![group] } else { vec![days, group] });
         }
         assert_eq!((reload.config.group.as_str(), reload.config.store.raw_days), ("infertop", 3));
+    }
+
+    #[tokio::test]
+    async fn who_asks_while_it_is_read_gets_what_was_written_since() {
+        let (file, trouble) = (File::new(), watch::Sender::new(None));
+        file.write("");
+        let layers = Layers::of_file(&file.path()).unwrap();
+        let mut reload = Reload::new(layers.load().unwrap(), layers);
+        reload.begin(None);
+        file.write("interval_ms = 500\n");
+        let (answer, mut told) = oneshot::channel();
+        reload.begin(Some(answer));
+        reload.done(&trouble).await;
+        assert!(told.try_recv().is_err());
+        reload.done(&trouble).await;
+        // The first reading may have met the new file already.
+        assert!(told.await.unwrap().is_ok());
+        assert_eq!(reload.config.interval_ms, 500);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_read_in_time_is_said_and_taken_when_it_can() {
+        let (file, trouble) = (File::new(), watch::Sender::new(None));
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let layers = Layers::of_file(&file.path()).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, file.path(), mode).unwrap();
+        let mut reload = Reload::new(Config::default(), layers);
+        let why = read(&mut reload, &trouble).await.unwrap_err();
+        assert!(why.contains("could not be read in 3 s"), "{why}");
+        // Opening it ends the wait of the reader.
+        file.write("interval_ms = 500\n");
+        reload.done(&trouble).await;
+        assert_eq!((reload.config.interval_ms, trouble.borrow().as_ref()), (500, None));
     }
 }

@@ -8,11 +8,13 @@
 mod answer;
 mod asked;
 mod changes;
-mod connection;
-mod crowd;
+pub(super) mod connection;
+pub(super) mod crowd;
 mod endpoints;
 mod frames;
-mod now;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
+pub(super) mod now;
 mod past;
 mod places;
 mod readers;
@@ -70,7 +72,8 @@ async fn serve_with(hub: Arc<Hub>, socket: Socket, patience: Patience) {
         };
         match accepted {
             Ok(stream) => {
-                crowd.seat(stream, |stream, standing| {
+                let whose = stream.peer_cred().ok().and_then(|who| who.pid()).unwrap_or(0);
+                crowd.seat(stream, u64::from(whose.unsigned_abs()), |stream, standing| {
                     connection::serve(stream, standing, router.clone(), patience)
                 });
                 // It may read its request before others come for its seat.

@@ -6,7 +6,8 @@
 //! holds, no signal ends. All times here are monotonic: a clock that is set and a machine that slept
 //! make nobody silent.
 
-use std::path::PathBuf;
+mod earlier;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -17,10 +18,12 @@ use probes::past::MarkKind;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::cli::Roots;
-use crate::feed::child::{ChildFeed, Frame};
+use crate::feed::child::{ChildFeed, Frame, Program};
 
 use super::hub::{Hub, Sampling};
+use super::lock::Peek;
 use super::log::{self, Level};
+use earlier::{Earlier, InTheWay};
 
 /// Wait before a sampler that ended is started again, doubling up to the second.
 const RESTART: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
@@ -39,13 +42,14 @@ const COMMAND: Duration = Duration::from_millis(50);
 /// Keeps one sampler running, or none.
 pub(crate) struct Supervisor {
     hub: Arc<Hub>,
-    program: PathBuf,
+    program: Program,
     roots: Roots,
     interval: Duration,
     state: State,
     released: Option<Release>,
     wait: Duration,
     trouble: log::State,
+    earlier: Earlier,
 }
 
 enum State {
@@ -86,10 +90,19 @@ struct Release {
 
 impl Supervisor {
     /// Starts the first sampler with the first call of [`Self::frame`].
-    pub(crate) fn new(hub: Arc<Hub>, program: PathBuf, roots: Roots, interval: Duration) -> Self {
-        let state = State::Rests { until: Instant::now() };
-        let trouble = log::State::default();
-        Self { hub, program, roots, interval, state, released: None, wait: RESTART.0, trouble }
+    pub(crate) fn new(hub: Arc<Hub>, program: Program, roots: Roots, interval: Duration) -> Self {
+        Self {
+            // Opened once: looking at it later touches no disk.
+            earlier: Earlier::new(program.lock.as_deref().and_then(Peek::open)),
+            hub,
+            program,
+            roots,
+            interval,
+            state: State::Rests { until: Instant::now() },
+            released: None,
+            wait: RESTART.0,
+            trouble: log::State::default(),
+        }
     }
 
     /// The next frame, however long it takes and through however many samplers. May be dropped half
@@ -150,6 +163,10 @@ impl Supervisor {
     }
 
     fn start(&mut self) {
+        if let Some(earlier) = self.earlier.look() {
+            self.wait_for_earlier(&earlier);
+            return;
+        }
         match ChildFeed::start_program(&self.program, &self.roots, self.interval) {
             Ok(feed) => {
                 let now = Instant::now();
@@ -177,6 +194,24 @@ impl Supervisor {
                 self.state = State::Rests { until: Instant::now() + wait };
             }
         }
+    }
+
+    fn wait_for_earlier(&mut self, earlier: &InTheWay) {
+        self.state = State::Rests { until: earlier.again };
+        if !earlier.is_stuck {
+            return;
+        }
+        let pid = earlier.pid.map_or_else(String::new, |pid| format!(", process {pid},"));
+        let why = format!("the sampler of an earlier daemon{pid} has not ended");
+        let help = "a driver call holds it; another one is started once it is gone";
+        self.trouble.say(Level::Error, &format!("{why}\n  help: {help}"));
+        self.hub.sampling.send_if_modified(|sampling| {
+            let is_news = !matches!(sampling, Sampling::Ended { why: said, .. } if *said == why);
+            if is_news {
+                *sampling = Sampling::Ended { since_ms: now_ms(), why };
+            }
+            is_news
+        });
     }
 
     fn first_frame(&mut self) {
@@ -242,8 +277,10 @@ impl Supervisor {
         if is_released {
             self.away();
         } else {
-            self.released = None;
             self.state = State::Rests { until: next };
+            if self.released.take().is_some() {
+                self.taken_again();
+            }
         }
     }
 
@@ -292,8 +329,7 @@ impl Supervisor {
         if self.released.take().is_none() {
             return false;
         }
-        log::info("the GPUs are taken again");
-        self.hub.mark(MarkKind::Resume, Severity::Info, "the GPUs were taken again");
+        self.taken_again();
         match &self.state {
             State::Away => self.start(),
             // One that is stuck must be gone first.
@@ -301,6 +337,11 @@ impl Supervisor {
             State::Runs { .. } | State::Rests { .. } => {}
         }
         true
+    }
+
+    fn taken_again(&self) {
+        log::info("the GPUs are taken again");
+        self.hub.mark(MarkKind::Resume, Severity::Info, "the GPUs were taken again");
     }
 
     /// Sets the pace of this sampler and of those to come.

@@ -73,8 +73,8 @@ pub(crate) async fn watch(places: Places, changes: mpsc::Sender<Changed>) {
         (eyes, now) = seen;
         let news = driver.replace(now.clone()).map_or_else(Vec::new, |old| now.news_since(&old));
         let Stirred { configuration, playbooks, .. } = std::mem::take(&mut eyes.seen);
-        let changed = Changed { configuration, playbooks, driver: news };
-        if changed != Changed::default() && changes.send(changed).await.is_err() {
+        let seen = Changed { configuration, playbooks, driver: news };
+        if seen != Changed::default() && changes.send(seen).await.is_err() {
             return;
         }
         tokio::select! {
@@ -161,7 +161,7 @@ mod tests {
             for number in 0.. {
                 it.write(&format!("root/dev/nvidia{number}"));
                 match tokio::time::timeout(SETTLE * 2, it.changes.recv()).await {
-                    Ok(changed) if changed.as_ref().is_some_and(|it| !it.driver.is_empty()) => {
+                    Ok(Some(seen)) if !seen.driver.is_empty() => {
                         break;
                     }
                     _ => assert!(tokio::time::Instant::now() < deadline, "it never watches"),

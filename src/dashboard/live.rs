@@ -16,8 +16,9 @@ use crate::daemon::hub::Sampling;
 use crate::feed::child::ChildFeed;
 use crate::past::Past;
 
-/// A socket that does not answer so soon is not waited for.
+/// A socket that does not answer so soon is not waited for, unless it was asked for by name.
 const ATTACH_WITHIN: Duration = Duration::from_millis(50);
+const ASKED_WITHIN: Duration = Duration::from_secs(2);
 /// Wait before a sampler that ended is started again, doubling up to the second.
 const RESTART: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// A daemon that went away is looked for so often, and for so long before an own sampler starts.
@@ -64,6 +65,7 @@ impl Live {
     pub(super) async fn start(
         roots: &Roots,
         sockets: Vec<PathBuf>,
+        is_asked_for: bool,
     ) -> anyhow::Result<(Self, Option<Past>)> {
         let mut live = Self {
             roots: Some(roots.clone()),
@@ -71,7 +73,8 @@ impl Live {
             interval: roots.interval(),
             ..Self::none()
         };
-        let past = live.attach().await;
+        let within = if is_asked_for { ASKED_WITHIN } else { ATTACH_WITHIN };
+        let past = live.attach(within).await;
         if past.is_none() {
             live.connection =
                 Connection::Child(Box::new(ChildFeed::start(roots, roots.interval())?));
@@ -103,10 +106,10 @@ impl Live {
     }
 
     /// Looks for a daemon. Nothing is changed before it answers, so this may be dropped half way.
-    async fn attach(&mut self) -> Option<Past> {
+    async fn attach(&mut self, within: Duration) -> Option<Past> {
         self.looked_beside = Instant::now();
-        let client = Client::attach(&self.sockets, ATTACH_WITHIN).await?;
-        let frames = tokio::time::timeout(ATTACH_WITHIN, client.frames()).await.ok()?.ok()?;
+        let client = Client::attach(&self.sockets, within).await?;
+        let frames = tokio::time::timeout(within, client.frames()).await.ok()?.ok()?;
         let daemon = Connection::Daemon(Box::new(frames));
         if let Connection::Child(mut child) = std::mem::replace(&mut self.connection, daemon) {
             tokio::spawn(async move { child.finish().await });
@@ -123,7 +126,7 @@ impl Live {
         if is_child
             && !self.sockets.is_empty()
             && self.looked_beside.elapsed() > LOOK_BESIDE
-            && let Some(past) = self.attach().await
+            && let Some(past) = self.attach(ATTACH_WITHIN).await
         {
             return Arrival::Attached(Some(past));
         }
@@ -171,7 +174,7 @@ impl Live {
     }
 
     async fn again(&mut self) -> Arrival {
-        if let Some(past) = self.attach().await {
+        if let Some(past) = self.attach(ATTACH_WITHIN).await {
             return Arrival::Attached(Some(past));
         }
         if self.daemon_gone.is_some_and(|then| then.elapsed() < LOOK_FOR_DAEMON.1) {

@@ -3,7 +3,7 @@
 //! The child is never killed while it is in a driver call: closing its standard input asks it to
 //! finish, and what a sick driver holds in an uninterruptible call cannot be ended by anyone.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -37,6 +37,14 @@ pub(crate) struct Frame {
     pub(crate) snapshot: Snapshot,
 }
 
+/// What is started as a sampler.
+pub(crate) struct Program {
+    /// The program.
+    pub(crate) path: PathBuf,
+    /// The file that it is to lock.
+    pub(crate) lock: Option<PathBuf>,
+}
+
 /// A running sampler.
 pub(crate) struct ChildFeed {
     child: Child,
@@ -48,18 +56,19 @@ pub(crate) struct ChildFeed {
 impl ChildFeed {
     /// Starts this program again as a sampler.
     pub(crate) fn start(roots: &Roots, interval: Duration) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("cannot find the own program file")?;
-        Self::start_program(&program, roots, interval)
+        Self::start_program(&Program { path: own_program()?, lock: None }, roots, interval)
     }
 
     /// Starts a program as a sampler.
     pub(crate) fn start_program(
-        program: &Path,
+        program: &Program,
         roots: &Roots,
         interval: Duration,
     ) -> anyhow::Result<Self> {
-        let mut child = Command::new(program)
+        let lock = program.lock.iter().flat_map(|lock| ["--lock".as_ref(), lock.as_os_str()]);
+        let mut child = Command::new(&program.path)
             .arg("sampler")
+            .args(lock)
             .args(roots.arguments())
             .arg("--interval")
             .arg(format!("{}ms", interval.as_millis()))
@@ -73,7 +82,7 @@ impl ChildFeed {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .with_context(|| format!("cannot start the sampler {}", program.display()))?;
+            .with_context(|| format!("cannot start the sampler {}", program.path.display()))?;
         let commands = child.stdin.take();
         let frames = child.stdout.take().context("the sampler has no output")?;
         // A snapshot of many GPUs is larger than a pipe; in one piece it wakes both sides once. A
@@ -138,6 +147,14 @@ impl ChildFeed {
             let _ = self.child.start_kill();
         }
     }
+}
+
+/// This program's file. One that was replaced while it runs, as by an upgrade, is called "deleted"
+/// by the kernel; what stands in its place speaks the same.
+pub(crate) fn own_program() -> anyhow::Result<PathBuf> {
+    let path = std::env::current_exe().context("cannot find the own program file")?;
+    let replaced = path.to_str().and_then(|path| path.strip_suffix(" (deleted)"));
+    Ok(replaced.map(PathBuf::from).filter(|_| !path.exists()).unwrap_or(path))
 }
 
 /// What the sampler, or the driver's library in it, said last on its error output; one line of it.

@@ -42,22 +42,21 @@ impl File {
     }
 
     fn begin(&mut self, start: &Start) -> anyhow::Result<()> {
+        const KNOWN: &str =
+            "SELECT max(id) FROM starts WHERE pid = ? AND at_ms = ? AND boot_id = ?";
+        const ADD: &str = "INSERT INTO starts (version, boot_id, pid, at_ms) VALUES (?, ?, ?, ?)";
         let db = self.db.transaction()?;
         self.minute.seal(&db)?;
         self.span = span(&db)?;
         if let Some(span) = self.span {
             Findings::close_all(&db, span.to_ms)?;
         }
-        const KNOWN: &str =
-            "SELECT max(id) FROM starts WHERE pid = ? AND at_ms = ? AND boot_id = ?";
         let (pid, at_ms) = (start.pid, start.at_ms.cast_signed());
         let known: Option<i64> =
             db.query_row(KNOWN, params![pid, at_ms, start.boot_id], |row| row.get(0))?;
         self.start = if let Some(known) = known {
             known
         } else {
-            const ADD: &str =
-                "INSERT INTO starts (version, boot_id, pid, at_ms) VALUES (?, ?, ?, ?)";
             db.execute(ADD, params![start.version, start.boot_id, pid, at_ms])?;
             db.last_insert_rowid()
         };

@@ -12,7 +12,7 @@ use super::{FILE, Limits, Start, StoreState, StoreStatus};
 use crate::moment::Moment;
 
 /// How long a file that cannot be used is left alone.
-const RETRY: Duration = Duration::from_secs(60);
+const RETRY: Duration = Duration::from_mins(1);
 
 /// A store in its own thread. Nothing here waits for the disk, [`StoreHandle::finish`] apart.
 #[derive(Clone)]
@@ -56,6 +56,12 @@ impl StoreHandle {
     /// Keeps a moment.
     pub(crate) fn keep(&self, moment: &Arc<Moment>) {
         self.queue.put(Job::Keep(Arc::clone(moment)));
+    }
+
+    /// Keeps a moment, and waits for room. Blocks: for feeds that come faster than any real one.
+    pub(crate) fn keep_patiently(&self, moment: &Arc<Moment>) {
+        self.queue.wait_for_room();
+        self.keep(moment);
     }
 
     /// Keeps a mark.

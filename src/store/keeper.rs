@@ -15,7 +15,7 @@ use super::{Limits, Start, StoreState, StoreStatus};
 use crate::moment::Moment;
 
 /// How long the thread sleeps when nothing comes.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// What the thread knows.
 pub(super) struct Keeper {

@@ -79,25 +79,29 @@ impl Minute {
             let tick = Tick { at_ms: unsigned(row.get(1)?), number: unsigned(row.get(2)?) };
             Ok((row.get::<_, i64>(0)?, tick))
         })?;
-        let (mut ticks, mut frames) = (Vec::new(), Vec::new());
-        let mut tail = Tail::default();
-        for row in rows {
-            let (id, tick) = row?;
-            if let Ok(bytes) = tail.frame(db, id) {
-                ticks.push(tick);
-                frames.push(bytes);
-            }
-        }
-        if let (Some(first), Some(last)) = (ticks.first(), ticks.last()) {
-            const ADD: &str =
-                "INSERT INTO chunks (from_ms, to_ms, frames, data) VALUES (?, ?, ?, ?)";
-            let (from_ms, to_ms) = (first.at_ms.cast_signed(), last.at_ms.cast_signed());
-            let data = chunk::encode(&frames)?;
-            db.execute(ADD, params![from_ms, to_ms, chunk::times::encode(&ticks), data])?;
+        let mut rows: Vec<(i64, Tick)> = rows.collect::<Result<_, _>>()?;
+        if !rows.is_empty() {
+            let mut tail = Tail::default();
+            let whole = chunk::pack(rows.len(), |index| tail.frame(db, rows[index].0));
+            let data = if let Ok(data) = whole {
+                data
+            } else {
+                rows.retain(|(id, _)| tail.frame(db, *id).is_ok());
+                chunk::pack(rows.len(), |index| tail.frame(db, rows[index].0))?
+            };
+            add_chunk(db, &rows, data)?;
         }
         db.execute("DELETE FROM tail", ())?;
         Ok(())
     }
+}
+
+fn add_chunk(db: &Transaction<'_>, rows: &[(i64, Tick)], data: Vec<u8>) -> rusqlite::Result<()> {
+    const ADD: &str = "INSERT INTO chunks (from_ms, to_ms, frames, data) VALUES (?, ?, ?, ?)";
+    let (Some((_, first)), Some((_, last))) = (rows.first(), rows.last()) else { return Ok(()) };
+    let (from_ms, to_ms) = (first.at_ms.cast_signed(), last.at_ms.cast_signed());
+    let ticks: Vec<Tick> = rows.iter().map(|(_, tick)| *tick).collect();
+    db.execute(ADD, params![from_ms, to_ms, chunk::times::encode(&ticks), data]).map(|_| ())
 }
 
 /// Reads rows of a minute; keeps the dictionary, which many share.

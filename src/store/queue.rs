@@ -62,13 +62,24 @@ impl Queue {
         self.changed.notify_all();
     }
 
+    /// Waits until a moment would fit, or nobody takes any more.
+    pub(super) fn wait_for_room(&self) {
+        let mut waiting = self.lock();
+        while waiting.moments >= MOST_MOMENTS && !waiting.finished {
+            waiting = wait(&self.changed, waiting, Duration::from_secs(1));
+        }
+    }
+
     /// The next job, or `None` when none came in time.
     pub(super) fn take(&self, until: Instant) -> Option<Job> {
         let mut waiting = self.lock();
         loop {
             if let Some(job) = waiting.jobs.pop_front() {
                 match job {
-                    Job::Keep(_) => waiting.moments -= 1,
+                    Job::Keep(_) => {
+                        waiting.moments -= 1;
+                        self.changed.notify_all();
+                    }
                     Job::Mark(_) => waiting.marks -= 1,
                     Job::Limits(_) | Job::Finish => {}
                 }

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use probes::history::History;
 use probes::past::Span;
 use probes::snapshot::Snapshot;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use super::chunk::{self, Chunk, times::Tick};
 use super::minute::{Tail, unsigned};
@@ -159,11 +159,11 @@ impl Reader {
     }
 
     fn chunk(&mut self, id: i64) -> anyhow::Result<&mut Chunk> {
+        const ONE: &str = "SELECT data FROM chunks WHERE id = ?";
         if self.open.as_ref().is_none_or(|(open, _)| *open != id) {
             self.open = None;
-            const ONE: &str = "SELECT data FROM chunks WHERE id = ?";
             let data: Vec<u8> = self.db.query_row(ONE, [id], |row| row.get(0))?;
-            let chunk = Chunk::open(&data)
+            let chunk = Chunk::open(data, &[])
                 .with_context(|| format!("chunk {id} of the store cannot be read"))?;
             self.open = Some((id, chunk));
         }

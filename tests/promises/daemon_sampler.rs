@@ -47,7 +47,9 @@ fn a_program_that_is_no_sampler_is_tried_ever_more_seldom_and_said_once() {
 fn a_silent_sampler_is_asked_to_finish_and_another_comes_only_when_it_is_gone() {
     let (home, gpu_box) = (Home::new(), GpuBox::written(TWO));
     let daemon = home.start(&gpu_box, &["--interval", "250ms"]);
-    daemon.wait_for_sampling("running");
+    daemon.wait_for("/v1/snapshot", "both GPUs", |snapshot| {
+        snapshot["gpus"].as_array().is_some_and(|gpus| gpus.len() == 2)
+    });
     let stuck = daemon.sampler();
     signal(stuck, Signal::STOP);
     let silent = daemon.wait_for_sampling("silent");
@@ -64,6 +66,25 @@ fn a_silent_sampler_is_asked_to_finish_and_another_comes_only_when_it_is_gone() 
     daemon.wait_for_sampling("running");
     assert_ne!(daemon.sampler(), stuck);
     assert!(daemon.end().0.success());
+}
+
+#[test]
+fn a_sampler_that_outlives_its_daemon_is_waited_for_by_the_next_one() {
+    let (home, gpu_box) = (Home::new(), GpuBox::written(TWO));
+    let mut daemon = home.start(&gpu_box, &[]);
+    daemon.wait_for_sampling("running");
+    let stuck = daemon.sampler();
+    signal(stuck, Signal::STOP);
+    daemon.child.kill().unwrap();
+    daemon.wait_for_end();
+    let next = home.start(&gpu_box, &[]);
+    let words = format!("the sampler of an earlier daemon, process {stuck}, has not ended");
+    next.wait_for_log(&words);
+    assert!(next.wait_for_sampling("ended")["reasons"].to_string().contains(&words));
+    assert!(children(next.pid()).is_empty(), "another one was started beside it");
+    signal(stuck, Signal::CONT);
+    next.wait_for_sampling("running");
+    assert!(!is_alive(stuck));
 }
 
 #[test]

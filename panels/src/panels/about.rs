@@ -98,6 +98,17 @@ fn feed(view: &View) -> Block {
     block.text("driver generation", view.snapshot.generation.to_string());
     let value = Value::plain(units::count(feed.lost)).quiet_if(feed.lost == 0);
     block.put("lost snapshots", value);
+    if let Some(span) = view.past.span {
+        let moment = |at| units::moment(at, view.now_ms, view.utc_offset_seconds);
+        let end = match feed.source {
+            Source::Recording => moment(span.to_ms),
+            _ => "now".into(),
+        };
+        block.text("remembered", format!("{} to {end}", moment(span.from_ms)));
+    }
+    if let Some(trouble) = &view.past.trouble {
+        block.text("no past", trouble);
+    }
     if let Some(trouble) = &feed.trouble {
         block.put("trouble", Value::plain(trouble).alarm_if(true, Severity::Warning));
     }

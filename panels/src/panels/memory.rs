@@ -12,6 +12,7 @@ use probes::proc::Process;
 use probes::reading::{Absence, Reading};
 use probes::snapshot::Gpu;
 use probes::units;
+use ratatui::layout::Position;
 
 use crate::canvas::Canvas;
 use crate::keys::Command;
@@ -139,8 +140,8 @@ impl Panel for Memory {
         }
     }
 
-    fn click(&mut self, screen_row: u16, _view: &View, focus: &mut Focus) -> Reply {
-        match self.list.click(screen_row) {
+    fn click(&mut self, at: Position, _view: &View, focus: &mut Focus) -> Reply {
+        match self.list.click(at.y) {
             Some(true) => {
                 focus.process = self.list.selected().copied();
                 Reply::Go("processes")

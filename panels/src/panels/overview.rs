@@ -4,6 +4,7 @@
 //! judges nothing by itself: findings come from elsewhere, a GPU that does not answer says so.
 
 use probes::finding::{Severity, Subject};
+use ratatui::layout::Position;
 
 use crate::canvas::Canvas;
 use crate::keys::Command;
@@ -188,8 +189,8 @@ impl Panel for Overview {
         }
     }
 
-    fn click(&mut self, screen_row: u16, view: &View, focus: &mut Focus) -> Reply {
-        match self.list.click(screen_row) {
+    fn click(&mut self, at: Position, view: &View, focus: &mut Focus) -> Reply {
+        match self.list.click(at.y) {
             Some(true) => self.open(focus),
             Some(false) => {
                 self.follow(view, focus);

@@ -4,6 +4,7 @@ use crossterm::event::KeyEvent;
 use probes::proc::Process;
 use probes::reading::Reading;
 use probes::units;
+use ratatui::layout::Position;
 
 use crate::canvas::Canvas;
 use crate::input::{Input, Typed};
@@ -222,8 +223,8 @@ impl Panel for Processes {
         }
     }
 
-    fn click(&mut self, screen_row: u16, view: &View, focus: &mut Focus) -> Reply {
-        match self.list.click(screen_row) {
+    fn click(&mut self, at: Position, view: &View, focus: &mut Focus) -> Reply {
+        match self.list.click(at.y) {
             Some(true) => self.command(Command::Open, view, focus),
             Some(false) => Reply::Redraw,
             None => Reply::Ignored,

@@ -2,7 +2,9 @@
 
 mod boxes;
 mod goldens;
+mod history;
 mod keys;
+mod pasts;
 mod picture;
 mod sizes;
 mod travel;

@@ -4,6 +4,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use panels::panels::PANELS;
 use panels::theme::{Depth, Theme};
 use panels::ui::Ui;
+use panels::view::{Chart, ChartRequest, Past, Source, View};
+use probes::finding::Severity;
+use probes::past::{Mark, MarkKind, MetricPast, Series, Span};
 use probes::reading::{Absence, Reading};
 use probes::snapshot::{Gpu, Snapshot};
 use proptest::prelude::*;
@@ -30,9 +33,17 @@ const KEYS: &[KeyCode] = &[
     KeyCode::Char('/'),
     KeyCode::Char('?'),
     KeyCode::Char('推'),
+    KeyCode::Char('m'),
+    KeyCode::Char('z'),
+    KeyCode::Char('Z'),
+    KeyCode::Char('o'),
+    KeyCode::Char('@'),
+    KeyCode::Char('['),
+    KeyCode::Char('<'),
     KeyCode::Char('1'),
     KeyCode::Char('2'),
     KeyCode::Char('3'),
+    KeyCode::Char('7'),
 ];
 
 fn listed<T>(reading: &mut Reading<Vec<T>>) -> &mut [T] {
@@ -200,6 +211,81 @@ prop_compose! {
     }
 }
 
+fn moment() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        boxes::NOW - 90_000_000..boxes::NOW + 90_000_000,
+        Just(0),
+        Just(u64::MAX),
+        any::<u64>(),
+    ]
+}
+
+fn values() -> impl Strategy<Value = Vec<Option<f32>>> {
+    prop::collection::vec(prop::option::weighted(0.8, any::<f32>()), 0..60)
+}
+
+prop_compose! {
+    fn series()(
+        subject in "[ab]?", name in any::<String>(), label in ".{0,3}",
+        min in values(), mean in values(), max in values(),
+    ) -> Series {
+        Series { subject, name, label, min, mean, max }
+    }
+}
+
+prop_compose! {
+    fn mark()(
+        at_ms in moment(), until_ms in prop::option::of(moment()), kind in 0..KINDS.len(),
+        severity in 0..3_usize, subject in any::<String>(), text in any::<String>(),
+    ) -> Mark {
+        let severity = [Severity::Info, Severity::Warning, Severity::Critical][severity];
+        Mark { at_ms, until_ms, kind: KINDS[kind], severity, subject, text }
+    }
+}
+
+const KINDS: &[MarkKind] =
+    &[MarkKind::Finding, MarkKind::Xid, MarkKind::DaemonStart, MarkKind::ClockSet, MarkKind::Other];
+
+const METRICS: &[&str] = &[
+    "infertop_gpu_busy_ratio",
+    "infertop_gpu_memory_used_bytes",
+    "infertop_gpu_pcie_replays_total",
+    "infertop_gpu_nvlink_replays_total",
+    "infertop_host_cpu_busy_ratio",
+    "of a newer version",
+];
+
+/// A chart of the metric that the panel shows first, or of another one.
+fn chart() -> impl Strategy<Value = Chart> {
+    let past = (moment(), any::<u64>(), 0..METRICS.len(), prop::collection::vec(series(), 0..12));
+    (past, moment(), moment(), 0..4_u8).prop_map(
+        |((from_ms, step_ms, metric, series), a, b, kind)| {
+            let metric = METRICS[if kind == 0 { metric } else { 0 }].to_string();
+            let request = ChartRequest { metric: metric.clone(), from_ms: a, to_ms: b, points: 10 };
+            let step_ms = if kind == 1 { step_ms } else { step_ms % 100_000 };
+            let answer = match kind {
+                3 => Some(Err("y\u{1b}z".repeat(60))),
+                _ => Some(Ok(MetricPast { metric, from_ms, step_ms, series })),
+            };
+            Chart { request, answer }
+        },
+    )
+}
+
+prop_compose! {
+    fn past()(
+        span in prop::option::weighted(0.9, (moment(), moment())),
+        trouble in prop::option::of(any::<String>()),
+        cursor_ms in prop::option::of(moment()),
+        playing in any::<bool>(),
+        marks in prop::collection::vec(mark(), 0..20),
+        chart in prop::option::weighted(0.9, chart()),
+    ) -> Past {
+        let span = span.map(|(from_ms, to_ms)| Span { from_ms, to_ms });
+        Past { span, trouble, cursor_ms, playing, marks, chart }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -220,6 +306,35 @@ proptest! {
             for key in &keys {
                 ui.key(KeyEvent::new(KEYS[*key], KeyModifiers::NONE), &shown.view());
                 picture::draw(&mut ui, &shown.view(), width, height);
+            }
+        }
+    }
+
+    #[test]
+    fn no_past_makes_a_panel_panic(
+        past in past(),
+        now_ms in moment(),
+        recording in any::<bool>(),
+        offset in any::<i32>(),
+        size in (0u16..220, 0u16..60),
+        keys in prop::collection::vec(0..KEYS.len(), 0..16),
+        ascii in any::<bool>(),
+    ) {
+        let mut shown = boxes::mig_box();
+        shown.snapshot.taken_at_ms = past.cursor_ms.unwrap_or(now_ms);
+        shown.past = past;
+        shown.feed.source = if recording { Source::Recording } else { Source::Daemon };
+        let mut ui = Ui::new(Theme::new(Depth::Palette, ascii));
+        ui.show("history");
+        for key in std::iter::once(None).chain(keys.iter().map(Some)) {
+            let view = View { now_ms, utc_offset_seconds: offset % 90_000, ..shown.view() };
+            if let Some(key) = key {
+                ui.key(KeyEvent::new(KEYS[*key], KeyModifiers::NONE), &view);
+            }
+            let buf = picture::draw(&mut ui, &view, size.0, size.1);
+            prop_assert!(!ascii || picture::text(&buf).is_ascii());
+            if let Some(request) = ui.wants(&view) {
+                prop_assert!(request.points >= 1 && request.from_ms <= request.to_ms);
             }
         }
     }

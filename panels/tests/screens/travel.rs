@@ -7,9 +7,8 @@ use probes::past::Span;
 
 use crate::boxes::{self, NOW, Shown};
 use crate::keys::Hand;
+use crate::pasts::{HOUR, MINUTE, travelling};
 use crate::picture;
-
-const HOUR: u64 = 3_600_000;
 
 /// A live picture with a day behind it.
 fn with_past() -> Shown {
@@ -19,15 +18,8 @@ fn with_past() -> Shown {
     shown
 }
 
-/// The picture of an earlier moment.
-fn travelling(mut shown: Shown, back_ms: u64) -> Shown {
-    shown.snapshot.taken_at_ms = NOW - back_ms;
-    shown.past.cursor_ms = Some(NOW - back_ms);
-    shown
-}
-
 fn recording() -> Shown {
-    let mut shown = travelling(with_past(), 20 * 60_000);
+    let mut shown = travelling(with_past(), 20 * MINUTE);
     shown.feed.source = Source::Recording;
     shown
 }
@@ -108,7 +100,7 @@ fn a_time_is_typed_and_gone_to() {
     let mut hand = Hand::on(with_past());
     hand.type_text("@02:51:14");
     insta::assert_snapshot!("time_80x24", hand.look());
-    let wanted = NOW - 20 * 60_000 - 53_000;
+    let wanted = NOW - 20 * MINUTE - 53_000;
     assert_eq!(hand.press(KeyCode::Enter), Action::Travel(Travel::To { ms: wanted }));
     assert!(!hand.look().contains("go to a time"), "the window is closed");
 

@@ -36,7 +36,7 @@ async fn ask(request: &DaemonRequest, socket: Option<&PathBuf>) -> anyhow::Resul
                 words(&released, *stretch)
             };
             report::print(&text)?;
-            Ok(if released.released { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            Ok(if released.let_go { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         DaemonRequest::Resume => {
             let answer: Value = client.post("/v1/resume").await?;
@@ -73,7 +73,7 @@ async fn find(socket: Option<&PathBuf>) -> anyhow::Result<Client> {
 fn words(released: &Released, stretch: Option<Duration>) -> String {
     let mut text = String::new();
     let seconds = released.took_ms as f64 / 1000.0;
-    let _ = match (released.released, stretch) {
+    let _ = match (released.let_go, stretch) {
         (true, None) => writeln!(
             text,
             "our GPUs are let go, after {seconds:.2} s; infertop daemon resume takes them again"
@@ -120,7 +120,7 @@ mod tests {
         let holder =
             DeviceHolder { pid: 4711, name: "vllm".into(), devices: vec!["/dev/nvidia0".into()] };
         let released = Released {
-            released: true,
+            let_go: true,
             took_ms: 140,
             holders: vec![holder],
             denied_processes: 3,

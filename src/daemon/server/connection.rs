@@ -22,18 +22,18 @@ use super::crowd::Standing;
 
 /// How long a client is waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(in crate::daemon) struct Patience {
     /// The request must be here by then.
-    pub(super) ask: Duration,
+    pub(in crate::daemon) ask: Duration,
     /// An answer of which nothing is taken for so long is given up.
-    pub(super) stall: Duration,
+    pub(in crate::daemon) stall: Duration,
     /// A piece of an answer must have been taken by then, however steadily it goes.
-    pub(super) piece: Duration,
+    pub(in crate::daemon) piece: Duration,
 }
 
 impl Patience {
     /// Beyond what a slow link needs, and short beside the time that a daemon runs.
-    pub(super) const USUAL: Self = Self {
+    pub(in crate::daemon) const USUAL: Self = Self {
         ask: Duration::from_secs(5),
         stall: Duration::from_secs(10),
         piece: Duration::from_mins(1),
@@ -71,6 +71,15 @@ pub(super) fn serve(
         let answer = router.call(request);
         async move { answer.await.map_err(|never: Infallible| never) }
     });
+    async move {
+        let guarded = Guarded::new(stream, standing, patience);
+        // What goes wrong here is the client's; the counters tell of those that stall.
+        let _ = http(patience).serve_connection(TokioIo::new(guarded), service).await;
+    }
+}
+
+/// HTTP with one request a connection.
+pub(in crate::daemon) fn http(patience: Patience) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(patience.ask)
@@ -79,16 +88,12 @@ pub(super) fn serve(
         .keep_alive(false)
         // A client may close its half after asking, as `nc` does.
         .half_close(true);
-    async move {
-        let guarded = Guarded { stream, standing, patience, stall: None };
-        // What goes wrong here is the client's; the counters tell of those that stall.
-        let _ = http.serve_connection(TokioIo::new(guarded), service).await;
-    }
+    http
 }
 
 /// A stream whose other end must take what it asked for.
-struct Guarded {
-    stream: UnixStream,
+pub(in crate::daemon) struct Guarded<S> {
+    stream: S,
     standing: Arc<Standing>,
     patience: Patience,
     stall: Option<Stall>,
@@ -101,7 +106,11 @@ struct Stall {
     timer: Pin<Box<Sleep>>,
 }
 
-impl Guarded {
+impl<S> Guarded<S> {
+    pub(in crate::daemon) fn new(stream: S, standing: Arc<Standing>, patience: Patience) -> Self {
+        Self { stream, standing, patience, stall: None }
+    }
+
     fn wrote(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -134,7 +143,7 @@ impl Guarded {
     }
 }
 
-impl AsyncRead for Guarded {
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -144,7 +153,7 @@ impl AsyncRead for Guarded {
     }
 }
 
-impl AsyncWrite for Guarded {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

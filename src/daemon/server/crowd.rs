@@ -1,7 +1,7 @@
 //! Who is connected, and who must go when there is no seat left.
 //!
 //! Whoever comes gets a seat. When all are taken, somebody else loses his: first one that has not
-//! asked in time, then one that does not take its answer, then one of the process that has most
+//! asked in time, then one that does not take its answer, then one of whoever has most
 //! seats. Readers that read and questions about the past have places of their own and stay, so a
 //! crowd that hangs on the socket keeps out only itself.
 
@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tokio::net::UnixStream;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 use crate::api::SocketCounts;
@@ -52,9 +51,9 @@ impl Counters {
 }
 
 /// How a connection stands, told by the connection and read by the crowd.
-pub(super) struct Standing {
-    /// The process at the other end; 0 where the kernel does not say.
-    pid: i32,
+pub(in crate::daemon) struct Standing {
+    /// Tells apart who is at the other end: a process, or an address.
+    whose: u64,
     began: Instant,
     asked: AtomicBool,
     /// The kind of place that it holds; 0 for none.
@@ -66,9 +65,9 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    fn new(pid: i32, counters: Arc<Counters>) -> Self {
+    fn new(whose: u64, counters: Arc<Counters>) -> Self {
         Self {
-            pid,
+            whose,
             began: Instant::now(),
             asked: AtomicBool::new(false),
             holds: AtomicU8::new(0),
@@ -78,7 +77,7 @@ impl Standing {
     }
 
     /// The request has come.
-    pub(super) fn ask(&self) {
+    pub(in crate::daemon) fn ask(&self) {
         self.asked.store(true, Relaxed);
         self.counters.requests.fetch_add(1, Relaxed);
     }
@@ -151,7 +150,7 @@ impl Seats {
     /// Makes room for one who comes.
     fn free_any(&self) -> bool {
         self.free(|taken, standing| {
-            let same = |seat: &&(Arc<Standing>, AbortHandle)| seat.0.pid == standing.pid;
+            let same = |seat: &&(Arc<Standing>, AbortHandle)| seat.0.whose == standing.whose;
             standing.may_go(taken.values().filter(same).count() as u64)
         })
     }
@@ -169,13 +168,13 @@ impl Seats {
 }
 
 /// All connections.
-pub(super) struct Crowd {
+pub(in crate::daemon) struct Crowd {
     tasks: JoinSet<()>,
     seats: Arc<Seats>,
 }
 
 impl Crowd {
-    pub(super) fn new(counters: Arc<Counters>) -> Self {
+    pub(in crate::daemon) fn new(counters: Arc<Counters>) -> Self {
         let seats = Arc::new(Seats { counters, taken: Mutex::default() });
         Self { tasks: JoinSet::new(), seats }
     }
@@ -185,11 +184,13 @@ impl Crowd {
         Arc::clone(&self.seats)
     }
 
-    /// Gives a connection a seat, someone else's if need be.
-    pub(super) fn seat<F>(
+    /// Gives a connection a seat, someone else's if need be; `whose` is the same for all that come
+    /// from one process or address.
+    pub(in crate::daemon) fn seat<S, F>(
         &mut self,
-        stream: UnixStream,
-        serve: impl FnOnce(UnixStream, Arc<Standing>) -> F,
+        stream: S,
+        whose: u64,
+        serve: impl FnOnce(S, Arc<Standing>) -> F,
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -200,15 +201,14 @@ impl Crowd {
             // There are fewer places than seats, so this cannot be; if it were, it would be too many.
             return;
         }
-        let pid = stream.peer_cred().ok().and_then(|who| who.pid()).unwrap_or(0);
-        let standing = Arc::new(Standing::new(pid, Arc::clone(counters)));
+        let standing = Arc::new(Standing::new(whose, Arc::clone(counters)));
         let handle = self.tasks.spawn(serve(stream, Arc::clone(&standing)));
         self.seats.taken().insert(handle.id(), (standing, handle));
         self.seats.count();
     }
 
     /// Waits until somebody has left. May be dropped half way.
-    pub(super) async fn left(&mut self) {
+    pub(in crate::daemon) async fn left(&mut self) {
         let Some(ended) = self.tasks.join_next_with_id().await else {
             return std::future::pending().await;
         };

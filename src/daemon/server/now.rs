@@ -12,7 +12,7 @@ use crate::api::{
     AT_HEADER, Health, JSON_TYPE, MESSAGEPACK_TYPE, NUMBER_HEADER, Own, ProcessCost, SamplerCost,
     Status,
 };
-use crate::daemon::hub::Sampling;
+use crate::daemon::hub::{Hub, Sampling};
 use crate::daemon::sight;
 use crate::moment::Moment;
 use crate::store::{StoreState, StoreStatus};
@@ -76,13 +76,23 @@ pub(super) async fn findings(State(serving): State<Arc<Serving>>, _: Asked) -> A
 }
 
 pub(super) async fn health(State(serving): State<Arc<Serving>>, _: Asked) -> Answer {
-    let hub = &serving.hub;
+    json(&health_of(&serving.hub))
+}
+
+/// How the daemon is. Waits for nothing.
+pub(in crate::daemon) fn health_of(hub: &Hub) -> Health {
     let newest = hub.newest.borrow().clone();
     let sampling = hub.sampling.borrow().clone();
     let store = hub.store.status();
     let trouble = hub.config_trouble.borrow().clone();
-    let (status, reasons) = judge(&sampling, &store, trouble);
-    json(&Health {
+    let exposition = hub.exposition.borrow().clone();
+    let (mut status, mut reasons) = judge(&sampling, &store, trouble);
+    if let Some(trouble) = exposition.trouble {
+        reasons.push(trouble);
+        status = worse(status);
+    }
+    reasons.extend(exposition.warning);
+    Health {
         status,
         reasons,
         sampling,
@@ -95,10 +105,11 @@ pub(super) async fn health(State(serving): State<Arc<Serving>>, _: Asked) -> Ans
         unseen: newest.as_ref().map_or_else(Vec::new, |moment| {
             sight::unseen(&moment.snapshot).map(|unseen| unseen.to_string()).collect()
         }),
+        metrics_url: exposition.url,
         version: env!("CARGO_PKG_VERSION").into(),
         pid: std::process::id(),
         started_ms: hub.started_ms,
-    })
+    }
 }
 
 /// How the daemon is, and all that is not as it should be.

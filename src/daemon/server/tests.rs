@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::api::{Health, Own, Status};
 use crate::client::Client;
-use crate::daemon::hub::{Hub, Paths, Released, Request, Sampling};
+use crate::daemon::hub::{Hub, Released, Request, Sampling};
 use crate::moment::Moment;
 use crate::store::{Limits, Start, StoreHandle};
 
@@ -44,10 +44,9 @@ impl Daemon {
     fn with_patience(patience: Patience) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("infertop.sock");
-        let paths = Paths { socket: socket.clone(), state: folder.path().into() };
         let limits = Limits { raw_days: 1, rollup_days: 1, max_bytes: 64 << 20 };
         let store = StoreHandle::start(folder.path(), limits, Start::default());
-        let (hub, requests) = Hub::new(paths, store, 5);
+        let (hub, requests) = Hub::new(store, 5);
         let hub = Arc::new(hub);
         let bound = bind(&socket, None).unwrap();
         let served = tokio::spawn(serve_with(Arc::clone(&hub), bound, patience));
@@ -228,8 +227,8 @@ async fn changes_are_handed_on_and_answered() {
     };
     let ahead = until_ms.unwrap() - crate::when::now_ms();
     assert!((590_000..=600_000).contains(&ahead), "{ahead}");
-    answer.send(Released { released: true, took_ms: 3, ..Released::default() }).unwrap();
-    assert!(asked.await.unwrap().unwrap().released);
+    answer.send(Released { let_go: true, took_ms: 3, ..Released::default() }).unwrap();
+    assert!(asked.await.unwrap().unwrap().let_go);
 
     let client = daemon.client();
     let asked = tokio::spawn(async move { client.post::<Value>("/v1/reload").await });

@@ -115,12 +115,12 @@ impl Library {
 mod tests {
     use super::*;
 
-    fn library(version: &str, inode: u64) -> Option<Library> {
-        Some(Library {
+    fn library(version: &str, inode: u64) -> Library {
+        Library {
             path: format!("/usr/lib64/libnvidia-ml.so.{version}").into(),
             version: version.into(),
             file: (1, inode, 100, 5),
-        })
+        }
     }
 
     fn files(library: Option<Library>, nodes: &[&str]) -> DriverFiles {
@@ -134,18 +134,18 @@ mod tests {
 
     #[test]
     fn an_upgrade_is_told_with_both_versions_and_what_it_means() {
-        let before = files(library("580.65.06", 1), &[]);
-        let news = files(library("590.48.01", 2), &[]).news_since(&before);
+        let before = files(Some(library("580.65.06", 1)), &[]);
+        let news = files(Some(library("590.48.01", 2)), &[]).news_since(&before);
         assert_eq!(news[0].what, "the driver's library was replaced: 580.65.06 by 590.48.01");
         assert!(news[0].help.contains("the loaded module is 580.65.06"), "{}", news[0].help);
         // The same version once more, as a repair of the package does.
-        let news = files(library("580.65.06", 3), &[]).news_since(&before);
+        let news = files(Some(library("580.65.06", 3)), &[]).news_since(&before);
         assert_eq!((news.len(), news[0].help.as_str()), (1, ""));
     }
 
     #[test]
     fn a_library_that_comes_or_goes_is_told() {
-        let (none, some) = (files(None, &[]), files(library("580.65.06", 1), &[]));
+        let (none, some) = (files(None, &[]), files(Some(library("580.65.06", 1)), &[]));
         assert_eq!(words(&some, &none), ["the driver's library was installed: 580.65.06"]);
         assert_eq!(words(&none, &some), ["the driver's library was removed: 580.65.06"]);
         assert_eq!(words(&some, &some), [""; 0]);

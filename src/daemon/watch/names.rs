@@ -148,7 +148,7 @@ impl Wanted {
 
 #[expect(
     deprecated,
-    reason = "what takes its place is unsafe for types that may change their descriptor; an OwnedFd never does"
+    reason = "what takes its place leaves a promise to us that an OwnedFd keeps by itself, and that this crate cannot give"
 )]
 fn registered(instance: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(instance)

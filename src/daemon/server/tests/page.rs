@@ -53,9 +53,9 @@ out, never 0. A refusal is `{\"error\": …, \"help\": …}`: what is wrong, and
 | 503 | not now: no snapshot yet, too many ask, the store cannot be read; ask again |
 
 A connection serves one request. The request must be complete within 5 s, and an answer of which
-nothing is taken for 10 s is given up. 64 connections are served at a time, 48 of them streams; when
-all are taken, whoever has not asked yet, or does not read, goes first. Two questions about the past
-are worked on at a time.
+nothing is taken for 10 s is given up. 64 connections are served at a time, among them 48 streams and
+8 questions about the past, of which 2 are worked on. Whoever comes then gets the seat of one that
+has not asked or does not read, or else of the process that has most.
 
 ## Endpoints
 ";
