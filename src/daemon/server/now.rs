@@ -140,7 +140,9 @@ fn worse(status: Status) -> Status {
 fn how_sampling_stands(sampling: &Sampling) -> (Status, Option<String>) {
     let (status, reason) = match sampling {
         Sampling::Running => return (Status::Ok, None),
-        Sampling::Starting => (Status::Starting, "the sampler has not sent a snapshot yet"),
+        Sampling::Starting | Sampling::Unknown => {
+            (Status::Starting, "the sampler has not sent a snapshot yet")
+        }
         Sampling::Silent { .. } => (Status::Degraded, "the sampler runs and sends nothing"),
         Sampling::Ended { why, .. } => (Status::Degraded, why.as_str()),
         Sampling::Releasing { .. } => (Status::Released, "the GPUs are being let go on request"),

@@ -197,7 +197,8 @@ fn ways_of_sampling() -> Vec<Sampling> {
             | Sampling::Silent { .. }
             | Sampling::Ended { .. }
             | Sampling::Releasing { .. }
-            | Sampling::Released { .. } => {}
+            | Sampling::Released { .. }
+            | Sampling::Unknown => {}
         }
     }
     all
