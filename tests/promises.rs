@@ -11,6 +11,8 @@ mod daemon_box;
 mod frames;
 #[path = "promises/gpu_box.rs"]
 mod gpu_box;
+#[path = "promises/prometheus_server.rs"]
+mod prometheus_server;
 #[path = "promises/running_daemon.rs"]
 mod running_daemon;
 #[path = "promises/stream.rs"]
@@ -57,6 +59,14 @@ mod on_gpu;
 mod pace;
 #[path = "promises/processes.rs"]
 mod processes;
+#[path = "promises/prometheus_lint.rs"]
+mod prometheus_lint;
+#[path = "promises/prometheus_rates.rs"]
+mod prometheus_rates;
+#[path = "promises/prometheus_rules.rs"]
+mod prometheus_rules;
+#[path = "promises/prometheus_secure.rs"]
+mod prometheus_secure;
 #[path = "promises/recording.rs"]
 mod recording;
 #[path = "promises/sick_gpu.rs"]
