@@ -10,6 +10,7 @@ use axum::response::Response;
 use probes::host::HOST_METRICS;
 use probes::metric::Pick;
 use probes::nvml;
+use probes::past::{MetricPast, Series};
 use probes::snapshot::Snapshot;
 use serde::Serialize;
 
@@ -32,6 +33,10 @@ const TICKS: u64 = 300;
 const MOST_POINTS: u64 = 2000;
 /// Points of all series of an answer together.
 const MOST_VALUES: u64 = 50_000;
+/// Steps with which it is looked where a metric begins to be known.
+const COARSE: u64 = 200;
+/// Series of a metric of links on the largest box, while none has been read.
+const MOST_SERIES: usize = 64 * 18;
 /// Steps that people like to read, in seconds.
 const STEPS: [u64; 16] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400];
@@ -163,11 +168,43 @@ pub(super) async fn history(
     let step = asked.duration("step")?;
     let series = series(&serving, &metric)?;
     let wanted_ms = step.map_or(0, |step| u64::try_from(step.as_millis()).unwrap_or(u64::MAX));
-    let step_ms = step_ms(to_ms - from_ms, wanted_ms, series);
     let place = place(&serving, &standing).await?;
-    let look = move |reader: &mut Reader| line(&reader.metric(&metric, from_ms, to_ms, step_ms)?);
+    let look = move |reader: &mut Reader| {
+        line(&bounded(reader, &metric, (from_ms, to_ms), wanted_ms, series)?)
+    };
     let history = serving.past.look(&place, look).await?;
     Ok(large(history, JSON_TYPE, place))
+}
+
+/// A metric in steps that keep the answer bounded. A stretch that begins long before anything is
+/// known begins where something is.
+fn bounded(
+    reader: &mut Reader,
+    metric: &str,
+    (mut from_ms, to_ms): (u64, u64),
+    wanted_ms: u64,
+    expected: u64,
+) -> anyhow::Result<MetricPast> {
+    for _ in 0..3 {
+        let coarse_ms = to_ms.saturating_sub(from_ms) / COARSE;
+        if coarse_ms < 24 * HOUR_MS {
+            break;
+        }
+        let past = reader.metric(metric, from_ms, to_ms, coarse_ms)?;
+        let known = |series: &Series| series.mean.iter().position(Option::is_some);
+        let Some(first) = past.series.iter().filter_map(known).min() else { break };
+        from_ms = past.from_ms.saturating_add(past.step_ms.saturating_mul(first as u64));
+    }
+    let length_ms = to_ms.saturating_sub(from_ms);
+    let past = reader.metric(metric, from_ms, to_ms, step_ms(length_ms, wanted_ms, expected))?;
+    let found = past.series.len() as u64;
+    let points = past.series.first().map_or(0, |series| series.mean.len() as u64);
+    if found * points <= MOST_VALUES * 2 {
+        return Ok(past);
+    }
+    // There were more of them then than there are now.
+    drop(past);
+    reader.metric(metric, from_ms, to_ms, step_ms(length_ms, wanted_ms, found))
 }
 
 /// A JSON document in one line.
@@ -205,11 +242,12 @@ fn series(serving: &Serving, metric: &str) -> Result<u64, Refusal> {
         return Err(Refusal::new(StatusCode::NOT_FOUND, error, help));
     };
     let gpus = newest.as_ref().map_or(&[][..], |moment| &moment.snapshot.gpus);
-    let count = gpus.iter().map(|gpu| match row.pick {
-        Pick::One(_) => 1,
-        Pick::Each { pick, .. } => pick(gpu).len(),
-    });
-    Ok(count.sum::<usize>() as u64)
+    let count: usize = match row.pick {
+        Pick::One(_) => gpus.len(),
+        Pick::Each { .. } if gpus.is_empty() => MOST_SERIES,
+        Pick::Each { pick, .. } => gpus.iter().map(|gpu| pick(gpu).len()).sum(),
+    };
+    Ok(count as u64)
 }
 
 /// A step that keeps the answer bounded, at least as long as the wanted one.
