@@ -61,7 +61,8 @@ fn rates_come_out_right_across_a_reload_of_the_driver() {
     prometheus.until(&format!("count_over_time({ENERGY}[12s])"), |scrapes| scrapes >= 11.0);
     assert_eq!(prometheus.number(&format!("resets({ENERGY}[1m])")), Some(1.0));
     is_steady(&prometheus, 25);
-    let versions = prometheus.query("count by (version) (last_over_time(infertop_driver_info[1m]))");
+    let versions =
+        prometheus.query("count by (version) (last_over_time(infertop_driver_info[1m]))");
     assert!(versions.iter().any(|(labels, _)| labels["version"] == "590.48.01"), "{versions:?}");
 }
 
@@ -102,6 +103,7 @@ fn prometheus_is_given_openmetrics_with_help_and_kind() {
     let told = prometheus.api("/api/v1/targets/metadata?metric=infertop_gpu_energy_joules");
     let help = told["data"][0]["help"].as_str().unwrap_or_default();
     assert!(help.starts_with("Energy"), "{told}");
-    let scraped = prometheus.query("scrape_samples_scraped - scrape_samples_post_metric_relabeling");
+    let scraped =
+        prometheus.query("scrape_samples_scraped - scrape_samples_post_metric_relabeling");
     assert_eq!(scraped[0].1.total_cmp(&0.0), std::cmp::Ordering::Equal, "{scraped:?}");
 }
