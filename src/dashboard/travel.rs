@@ -165,13 +165,17 @@ impl Traveller {
             Travel::To { ms } => self.want(Wanted::At(ms)),
             Travel::Mark { forward } => {
                 let marks = picture.past.marks.iter().map(|mark| mark.at_ms);
+                // What happened right before the moment that is shown is shown already.
+                let here_ms = shown_ms.saturating_sub(picture.step_ms());
                 let found = if forward {
                     marks.filter(|at| *at > shown_ms).min()
                 } else {
-                    marks.filter(|at| *at < shown_ms).max()
+                    marks.filter(|at| *at < here_ms).max()
                 };
+                // The first picture of it, and not the last one before it.
                 if let Some(at_ms) = found {
-                    self.want(Wanted::At(at_ms));
+                    let at_ms = at_ms.saturating_sub(1);
+                    self.want(Wanted::Neighbour { at_ms, forward: true });
                 }
             }
             Travel::Oldest => self.want(Wanted::At(0)),
