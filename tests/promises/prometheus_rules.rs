@@ -25,7 +25,8 @@ fn passes(command: &mut Command) -> String {
 #[test]
 fn alert_rules_are_well_formed_and_fire_on_their_faults_alone() {
     let Some(promtool) = tool("promtool", "prometheus") else { return };
-    let said = passes(Command::new(&promtool).args(["check", "rules"]).arg(packaging("alerts.yml")));
+    let said =
+        passes(Command::new(&promtool).args(["check", "rules"]).arg(packaging("alerts.yml")));
     assert!(!said.contains("duplicate"), "{said}");
     passes(Command::new(&promtool).args(["test", "rules"]).arg(packaging("alerts_test.yml")));
     // Each alert is one of those that the tests see fire.
@@ -85,12 +86,15 @@ fn the_unit_is_one_that_systemd_takes_and_is_kept_from_what_it_does_not_need() {
     let Some(analyze) = tool("systemd-analyze", "systemd") else { return };
     // The program lies elsewhere here.
     let text = std::fs::read_to_string(packaging("infertop.service")).unwrap();
-    let text = text.replace("ExecStart=infertop", &format!("ExecStart={}", env!("CARGO_BIN_EXE_infertop")));
+    let text = text
+        .replace("ExecStart=infertop", &format!("ExecStart={}", env!("CARGO_BIN_EXE_infertop")));
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("infertop.service");
     std::fs::write(&unit, text).unwrap();
     let said = passes(Command::new(&analyze).arg("verify").arg(&unit));
     assert!(!said.contains("infertop.service"), "{said}");
     // The score that packaging/README.md notes; higher is worse.
-    passes(Command::new(&analyze).args(["security", "--offline=true", "--threshold=26"]).arg(&unit));
+    passes(
+        Command::new(&analyze).args(["security", "--offline=true", "--threshold=26"]).arg(&unit),
+    );
 }

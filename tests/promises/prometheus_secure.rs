@@ -25,8 +25,11 @@ fn certificate(openssl: &Path, folder: &Path, name: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // The key first, as whoever renews certificates does it: for a moment they do not fit.
     for what in ["key", "certificate"] {
-        std::fs::rename(folder.join(format!("{what}.new")), folder.join(format!("{name}-{what}.pem")))
-            .unwrap();
+        std::fs::rename(
+            folder.join(format!("{what}.new")),
+            folder.join(format!("{name}-{what}.pem")),
+        )
+        .unwrap();
     }
 }
 
