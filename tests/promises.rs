@@ -15,6 +15,8 @@ mod gpu_box;
 mod prometheus_server;
 #[path = "promises/running_daemon.rs"]
 mod running_daemon;
+#[path = "promises/stream.rs"]
+mod stream;
 #[path = "promises/terminal.rs"]
 mod terminal;
 #[path = "promises/tree.rs"]
@@ -71,3 +73,7 @@ mod recording;
 mod sick_gpu;
 #[path = "promises/sizes.rs"]
 mod sizes;
+#[path = "promises/socket_answers.rs"]
+mod socket_answers;
+#[path = "promises/socket_crowd.rs"]
+mod socket_crowd;
