@@ -143,8 +143,8 @@ pub(crate) struct SocketCounts {
     pub(crate) connections: u64,
     /// Connections taken.
     pub(crate) connections_total: u64,
-    /// Connections turned away or ended early because there were too many.
-    pub(crate) refused_total: u64,
+    /// Connections ended early to make room for others.
+    pub(crate) sent_away_total: u64,
     /// Connections ended because the other side did not read.
     pub(crate) stalled_total: u64,
     /// Requests.

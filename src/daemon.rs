@@ -237,7 +237,7 @@ impl Daemon {
     /// For `systemctl status`.
     fn status(&self) -> String {
         match &*self.hub.sampling.borrow() {
-            Sampling::Starting => "the sampler is starting".into(),
+            Sampling::Starting | Sampling::Unknown => "the sampler is starting".into(),
             Sampling::Running => {
                 let newest = self.hub.newest.borrow();
                 let gpus = newest.as_ref().map_or(0, |moment| moment.snapshot.gpus.len());
@@ -252,7 +252,6 @@ impl Daemon {
     }
 
     async fn end(self) {
-        self.hub.mark(MarkKind::DaemonEnd, Severity::Info, "the daemon ended");
         self.supervisor.finish().await;
         self.hub.store.finish(STORE_ENDS_WITHIN);
     }

@@ -8,7 +8,10 @@
 pub type Door = (&'static str, fn(&[u8]));
 
 /// One for each fuzz target.
-pub const DOORS: &[Door] = &[("config", crate::config::fuzzing::config)];
+pub const DOORS: &[Door] = &[
+    ("config", crate::config::fuzzing::config),
+    ("requests", crate::daemon::server::fuzzing::requests),
+];
 
 /// Goes through the door of this name.
 ///

@@ -1,12 +1,14 @@
 //! One tick as the daemon keeps it: what the sampler sent, what was made of it, and the encodings
 //! that clients ask for, each made once and only when somebody asks.
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Bytes;
 use probes::finding::Finding;
 use probes::snapshot::Snapshot;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 
 use crate::exporter;
 
@@ -24,7 +26,7 @@ pub(crate) struct Moment {
     pub(crate) findings: Vec<Finding>,
     /// The same as metrics.
     pub(crate) metrics: exporter::Encoded,
-    json: OnceLock<Bytes>,
+    json: OnceCell<Bytes>,
 }
 
 impl Moment {
@@ -38,13 +40,18 @@ impl Moment {
             snapshot,
             findings,
             metrics: exporter::Encoded::default(),
-            json: OnceLock::new(),
+            json: OnceCell::new(),
         }
     }
 
-    /// The document of `infertop once --json`, in one line.
-    pub(crate) fn json(&self) -> Bytes {
-        let make = || crate::json::line(&self.snapshot).unwrap_or_default().into();
-        self.json.get_or_init(make).clone()
+    /// The document of `infertop once --json`, in one line. Made beside by the first who asks, since
+    /// that takes longer than all else that is done with a moment; the others wait for the same.
+    pub(crate) async fn json(self: &Arc<Self>) -> Bytes {
+        let make = || async {
+            let moment = Arc::clone(self);
+            let line = spawn_blocking(move || crate::json::line(&moment.snapshot));
+            line.await.ok().and_then(Result::ok).unwrap_or_default().into()
+        };
+        self.json.get_or_init(make).await.clone()
     }
 }

@@ -19,16 +19,22 @@
 //! and tried again every minute. Readers open the file for themselves.
 
 mod chunk;
+mod clock;
+mod events;
 mod file;
 mod findings;
 mod handle;
 mod keeper;
+mod marks;
 mod minute;
 mod open;
 mod queue;
 mod reader;
 mod recording;
+mod retention;
+mod rollup;
 mod schema;
+mod values;
 mod words;
 
 use serde::{Deserialize, Serialize};

@@ -11,8 +11,12 @@ mod daemon_box;
 mod frames;
 #[path = "promises/gpu_box.rs"]
 mod gpu_box;
+#[path = "promises/prometheus_server.rs"]
+mod prometheus_server;
 #[path = "promises/running_daemon.rs"]
 mod running_daemon;
+#[path = "promises/stream.rs"]
+mod stream;
 #[path = "promises/terminal.rs"]
 mod terminal;
 #[path = "promises/tree.rs"]
@@ -55,9 +59,21 @@ mod on_gpu;
 mod pace;
 #[path = "promises/processes.rs"]
 mod processes;
+#[path = "promises/prometheus_lint.rs"]
+mod prometheus_lint;
+#[path = "promises/prometheus_rates.rs"]
+mod prometheus_rates;
+#[path = "promises/prometheus_rules.rs"]
+mod prometheus_rules;
+#[path = "promises/prometheus_secure.rs"]
+mod prometheus_secure;
 #[path = "promises/recording.rs"]
 mod recording;
 #[path = "promises/sick_gpu.rs"]
 mod sick_gpu;
 #[path = "promises/sizes.rs"]
 mod sizes;
+#[path = "promises/socket_answers.rs"]
+mod socket_answers;
+#[path = "promises/socket_crowd.rs"]
+mod socket_crowd;

@@ -128,12 +128,20 @@ mod tests {
         struct Later {
             number: u64,
             weather: &'static str,
+            sampling: State,
         }
-        let map = rmp_serde::to_vec_named(&Later { number: 4, weather: "fine" }).unwrap();
+        #[derive(Serialize)]
+        struct State {
+            state: &'static str,
+            dreams: Vec<u8>,
+        }
+        let sampling = State { state: "sleeping", dreams: vec![1, 2] };
+        let later = Later { number: 4, weather: "fine", sampling };
+        let map = rmp_serde::to_vec_named(&later).unwrap();
         let mut pending = Pending::default();
         pending.push(&u32::try_from(map.len()).unwrap().to_le_bytes());
         pending.push(&map);
         let told = pending.next().unwrap().unwrap();
-        assert_eq!(told, Told { number: 4, ..Told::default() });
+        assert_eq!(told, Told { number: 4, sampling: Sampling::Unknown, ..Told::default() });
     }
 }

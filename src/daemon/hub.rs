@@ -51,6 +51,9 @@ pub(crate) enum Sampling {
         /// When they are taken again by itself; absent: on request alone.
         until_ms: Option<u64>,
     },
+    /// A word of a later version; only ever heard.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What a client asks to be changed, with the way back for the answer.

@@ -11,7 +11,7 @@ mod credentials;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,10 +38,6 @@ const RETRY: Duration = Duration::from_secs(5);
 const BREATH: Duration = Duration::from_millis(100);
 /// How long a client is waited for.
 const PATIENCE: Patience = Patience::USUAL;
-/// For the one that is turned away.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\n\
-    retry-after: 1\r\nconnection: close\r\n\r\nall connections are in use\n";
-
 /// How serving stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exposition {
@@ -73,7 +69,10 @@ pub(crate) async fn serve(hub: Arc<Hub>, options: Metrics) {
     tokio::join!(keep_fresh(options, sender), accept(hub, listener, fresh));
 }
 
-async fn open(address: SocketAddr, options: &Metrics) -> Result<(TcpListener, Credentials), String> {
+async fn open(
+    address: SocketAddr,
+    options: &Metrics,
+) -> Result<(TcpListener, Credentials), String> {
     let credentials = credentials::read(options.clone()).await?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         format!(
@@ -115,32 +114,35 @@ fn warning(address: SocketAddr, credentials: &Credentials) -> Option<String> {
     Some(format!("metrics are served on {address} without {missing}"))
 }
 
-async fn accept(
-    hub: Arc<Hub>,
-    listener: TcpListener,
-    fresh: watch::Receiver<Arc<Credentials>>,
-) {
+async fn accept(hub: Arc<Hub>, listener: TcpListener, fresh: watch::Receiver<Arc<Credentials>>) {
     let answers = Arc::new(Answers::new(Exporter::new(Arc::clone(&hub)), hub));
     let mut crowd = Crowd::new(Arc::new(Counters::default()));
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            // First, so that those who have left are forgotten before others come.
+            biased;
             () = crowd.left() => continue,
+            accepted = listener.accept() => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, from)) = accepted else {
             // Of the connection, or of this process for a while; the listener itself stays.
             tokio::time::sleep(BREATH).await;
             continue;
         };
         let credentials = Arc::clone(&fresh.borrow());
-        let is_plain = credentials.tls.is_none();
-        let turned_away = crowd.seat(stream, |stream, standing| {
+        crowd.seat(stream, whose(from.ip()), |stream, standing| {
             connection(stream, standing, Arc::clone(&answers), credentials)
         });
-        if let Some(stream) = turned_away.filter(|_| is_plain) {
-            // It fits into any empty buffer; who cannot take it is not waited for.
-            let _ = stream.try_write(FULL);
-        }
+        // It may send its request before others come for its seat.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A number for those who share an address; the second half of a long one is chosen at will.
+fn whose(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
     }
 }
 

@@ -12,8 +12,11 @@ pub(super) mod connection;
 pub(super) mod crowd;
 mod endpoints;
 mod frames;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 pub(super) mod now;
 mod past;
+mod places;
 mod readers;
 mod socket;
 #[cfg(test)]
@@ -29,6 +32,7 @@ use super::hub::Hub;
 use connection::Patience;
 pub(crate) use crowd::Counters;
 use crowd::Crowd;
+use places::Places;
 use readers::Readers;
 pub(crate) use socket::{Socket, bind};
 
@@ -37,16 +41,11 @@ const BREATH: Duration = Duration::from_millis(100);
 /// How often files that nobody reads are looked for.
 const TIDY_EVERY: Duration = Duration::from_secs(10);
 
-/// For the one that is turned away.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
-    retry-after: 1\r\nconnection: close\r\n\r\n\
-    {\"error\":\"all connections of the daemon are in use\",\
-    \"help\":\"try again in a moment; infertop once needs no daemon\"}\n";
-
 /// What every request may look at.
 pub(super) struct Serving {
     hub: Arc<Hub>,
     past: Readers,
+    places: Places,
 }
 
 /// Serves until it is dropped; with it end all connections.
@@ -57,27 +56,28 @@ pub(crate) async fn serve(hub: Arc<Hub>, socket: Socket) {
 async fn serve_with(hub: Arc<Hub>, socket: Socket, patience: Patience) {
     let past = Readers::new(hub.store.clone());
     let mut crowd = Crowd::new(Arc::clone(&hub.served));
-    let serving = Arc::new(Serving { hub, past });
+    let serving = Arc::new(Serving { hub, past, places: Places::new(crowd.seats()) });
     let router: Router = endpoints::router(Arc::clone(&serving));
     let mut tidy = tokio::time::interval(TIDY_EVERY);
     loop {
         let accepted = tokio::select! {
-            accepted = socket.accept() => accepted,
+            // First, so that those who have left are forgotten before others come.
+            biased;
             () = crowd.left() => continue,
             _ = tidy.tick() => {
                 serving.past.tidy();
                 continue;
             }
+            accepted = socket.accept() => accepted,
         };
         match accepted {
             Ok(stream) => {
-                let turned_away = crowd.seat(stream, |stream, standing| {
+                let whose = stream.peer_cred().ok().and_then(|who| who.pid()).unwrap_or(0);
+                crowd.seat(stream, u64::from(whose.unsigned_abs()), |stream, standing| {
                     connection::serve(stream, standing, router.clone(), patience)
                 });
-                if let Some(stream) = turned_away {
-                    // It fits into any empty buffer; who cannot take it is not waited for.
-                    let _ = stream.try_write(FULL);
-                }
+                // It may read its request before others come for its seat.
+                tokio::task::yield_now().await;
             }
             // Of the connection, or of this process for a while; the socket itself stays.
             Err(_) => tokio::time::sleep(BREATH).await,

@@ -218,7 +218,9 @@ impl Live {
 /// Why a daemon sends no snapshot.
 fn why_nothing_comes(sampling: &Sampling) -> Arrival {
     match sampling {
-        Sampling::Running | Sampling::Starting | Sampling::Silent { .. } => Arrival::Silence,
+        Sampling::Running | Sampling::Starting | Sampling::Silent { .. } | Sampling::Unknown => {
+            Arrival::Silence
+        }
         Sampling::Ended { why, .. } => Arrival::Trouble(why.clone()),
         Sampling::Releasing { .. } | Sampling::Released { .. } => {
             Arrival::Trouble("GPUs let go on request: infertop daemon resume".into())

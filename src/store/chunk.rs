@@ -131,11 +131,6 @@ impl Chunk {
             Frames::Columns(unpacker) => unpacker.read(),
         }
     }
-
-    /// Whether this leaves out the same.
-    pub(super) fn hides(&self, hidden: &'static Hidden) -> bool {
-        self.hidden == hidden
-    }
 }
 
 impl Frames {

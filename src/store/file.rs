@@ -1,24 +1,32 @@
 //! The open file: each thing that is written to it, as one transaction.
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use probes::past::{Mark, Span};
-use rusqlite::{Connection, Transaction, params};
+use probes::snapshot::Snapshot;
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::chunk::times::Tick;
+use super::events::Events;
 use super::findings::Findings;
-use super::minute::{Minute, unsigned};
+use super::minute::{self, Minute, unsigned};
 use super::open::{self, Unusable};
-use super::words::word;
-use super::{Limits, Start};
+use super::rollup::Rollup;
+use super::{Limits, Start, marks, retention};
 use crate::moment::Moment;
 
 /// A file that is written.
 pub(super) struct File {
+    path: PathBuf,
+    /// Device and number: another file may stand under the name some day.
+    id: Option<(u64, u64)>,
     db: Connection,
     limits: Limits,
     minute: Minute,
+    rollup: Rollup,
     findings: Findings,
+    events: Events,
     start: i64,
     span: Option<Span>,
     bytes: u64,
@@ -27,58 +35,75 @@ pub(super) struct File {
 impl File {
     /// Opens the file, ends what a daemon before left open, and notes this one.
     pub(super) fn open(path: &Path, limits: Limits, start: &Start) -> Result<Self, Unusable> {
-        let db = open::open(path)?;
         let mut file = Self {
-            db,
+            path: path.into(),
+            id: None,
+            db: open::open(path)?,
             limits,
             minute: Minute::default(),
+            rollup: Rollup::default(),
             findings: Findings::default(),
+            events: Events::default(),
             start: 0,
             span: None,
             bytes: 0,
         };
+        file.id = id(path);
         file.begin(start).map_err(Unusable::from_any)?;
         Ok(file)
     }
 
     fn begin(&mut self, start: &Start) -> anyhow::Result<()> {
-        const KNOWN: &str =
-            "SELECT max(id) FROM starts WHERE pid = ? AND at_ms = ? AND boot_id = ?";
+        const KNOWN: &str = "SELECT id FROM starts WHERE pid = ? AND at_ms = ? AND boot_id = ?";
         const ADD: &str = "INSERT INTO starts (version, boot_id, pid, at_ms) VALUES (?, ?, ?, ?)";
+        self.sum_up_the_rest()?;
+        self.seal()?;
+        self.span = span(&self.db)?;
         let db = self.db.transaction()?;
-        self.minute.seal(&db)?;
-        self.span = span(&db)?;
         if let Some(span) = self.span {
             Findings::close_all(&db, span.to_ms)?;
         }
         let (pid, at_ms) = (start.pid, start.at_ms.cast_signed());
-        let known: Option<i64> =
-            db.query_row(KNOWN, params![pid, at_ms, start.boot_id], |row| row.get(0))?;
-        self.start = if let Some(known) = known {
+        // The file may have been out of reach for a while.
+        let known = db.query_row(KNOWN, params![pid, at_ms, start.boot_id], |row| row.get(0));
+        self.start = if let Some(known) = known.optional()? {
             known
         } else {
             db.execute(ADD, params![start.version, start.boot_id, pid, at_ms])?;
             db.last_insert_rowid()
         };
         db.commit()?;
-        self.bytes = size(&self.db)?;
+        self.bytes = retention::size(&self.db)?;
         Ok(())
+    }
+
+    /// What a daemon before left of its running minute is in no roll-up yet.
+    fn sum_up_the_rest(&mut self) -> anyhow::Result<()> {
+        let db = self.db.transaction()?;
+        let mut tail = minute::Tail::default();
+        for (row, _) in minute::rows(&db)? {
+            let snapshot = tail.frame(&db, row).map(|bytes| Snapshot::decode(&bytes));
+            if let Ok(Ok(snapshot)) = snapshot {
+                self.rollup.add(&db, &snapshot)?;
+            }
+        }
+        Ok(db.commit()?)
     }
 
     /// Keeps a moment, and a mark with it.
     pub(super) fn keep(&mut self, moment: &Moment, mark: Option<Mark>) -> anyhow::Result<()> {
         let tick = Tick { at_ms: moment.snapshot.taken_at_ms, number: moment.number };
         if self.minute.is_over(tick.at_ms) {
-            let db = self.db.transaction()?;
-            self.minute.seal(&db)?;
-            db.commit()?;
-            self.bytes = size(&self.db)?;
+            self.seal()?;
+            self.tidy()?;
         }
         let db = self.db.transaction()?;
         self.minute.add(&db, tick, &moment.bytes)?;
+        self.rollup.add(&db, &moment.snapshot)?;
         self.findings.tell(&db, &moment.findings, tick.at_ms)?;
+        self.events.tell(&db, &moment.snapshot)?;
         if let Some(mark) = mark {
-            add_mark(&db, &mark)?;
+            marks::add(&db, &mark)?;
         }
         db.commit()?;
         let from_ms = self.span.map_or(tick.at_ms, |span| span.from_ms.min(tick.at_ms));
@@ -86,10 +111,35 @@ impl File {
         Ok(())
     }
 
+    /// Moves the minute into its chunk, and what it says into the roll-ups.
+    fn seal(&mut self) -> anyhow::Result<()> {
+        let db = self.db.transaction()?;
+        if let Some(last) = self.minute.seal(&db)? {
+            self.rollup.flush(&db, last.at_ms)?;
+        }
+        Ok(db.commit()?)
+    }
+
+    /// Once a minute: what is too old goes, and the log into the file.
+    fn tidy(&mut self) -> anyhow::Result<()> {
+        if let Some(span) = self.span {
+            retention::step(&mut self.db, self.limits, span.to_ms)?;
+        }
+        // Someone who reads may hold a part of it up until the next time.
+        self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()))?;
+        self.bytes = retention::size(&self.db)?;
+        let oldest = span(&self.db)?;
+        self.span = self
+            .span
+            .zip(oldest)
+            .map(|(span, oldest)| Span { from_ms: oldest.from_ms.min(span.to_ms), ..span });
+        Ok(())
+    }
+
     /// Keeps a mark.
     pub(super) fn mark(&mut self, mark: &Mark) -> anyhow::Result<()> {
         let db = self.db.transaction()?;
-        add_mark(&db, mark)?;
+        marks::add(&db, mark)?;
         Ok(db.commit()?)
     }
 
@@ -97,20 +147,21 @@ impl File {
         self.limits = limits;
     }
 
+    /// Whether the file was taken away or replaced: what is written goes nowhere then.
+    pub(super) fn is_gone(&self) -> bool {
+        id(&self.path) != self.id
+    }
+
     /// Notes a clean end and closes.
     pub(super) fn finish(mut self, now_ms: u64) -> anyhow::Result<()> {
+        const ENDED: &str = "UPDATE starts SET ended_ms = ? WHERE id = ?";
+        self.seal()?;
         let db = self.db.transaction()?;
-        self.minute.seal(&db)?;
         if let Some(span) = self.span {
             Findings::close_all(&db, span.to_ms)?;
         }
-        db.execute(
-            "UPDATE starts SET ended_ms = ? WHERE id = ?",
-            params![now_ms.cast_signed(), self.start],
-        )?;
+        db.execute(ENDED, params![now_ms.cast_signed(), self.start])?;
         db.commit()?;
-        // Without a log beside it the file can be read where nothing can be written.
-        self.db.pragma_update(None, "journal_mode", "DELETE")?;
         self.db.close().map_err(|(_, error)| error)?;
         Ok(())
     }
@@ -126,13 +177,8 @@ impl File {
     }
 }
 
-fn add_mark(db: &Transaction<'_>, mark: &Mark) -> rusqlite::Result<()> {
-    const ADD: &str = "INSERT INTO marks (at_ms, until_ms, kind, severity, subject, text)
-         VALUES (?, ?, ?, ?, ?, ?)";
-    let (at_ms, until_ms) = (mark.at_ms.cast_signed(), mark.until_ms.map(u64::cast_signed));
-    let (kind, severity) = (word(&mark.kind), word(&mark.severity));
-    db.execute(ADD, params![at_ms, until_ms, kind, severity, mark.subject, mark.text])?;
-    Ok(())
+fn id(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// The stretch from the oldest snapshot to the one written last.
@@ -146,12 +192,4 @@ pub(super) fn span(db: &Connection) -> rusqlite::Result<Option<Span>> {
     let last: Option<i64> = db.query_row(LAST, (), |row| row.get(0))?;
     let both = oldest.zip(last);
     Ok(both.map(|(from, to)| Span { from_ms: unsigned(from), to_ms: unsigned(to) }))
-}
-
-fn size(db: &Connection) -> rusqlite::Result<u64> {
-    let pragma = |name: &str| -> rusqlite::Result<i64> {
-        db.query_row(&format!("PRAGMA {name}"), (), |row| row.get(0))
-    };
-    let pages = pragma("page_count")? - pragma("freelist_count")?;
-    Ok(unsigned(pages * pragma("page_size")?))
 }

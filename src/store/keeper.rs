@@ -8,14 +8,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use probes::finding::Severity;
 use probes::past::{Mark, MarkKind};
 
+use super::clock::Clocks;
 use super::file::File;
-use super::open::Unusable;
+use super::open::{self, Unusable};
 use super::queue::{Job, Queue};
 use super::{Limits, Start, StoreState, StoreStatus};
 use crate::moment::Moment;
 
 /// How long the thread sleeps when nothing comes.
 const IDLE: Duration = Duration::from_mins(1);
+/// Another program that holds the file lets go of it soon.
+const HELD: Duration = Duration::from_secs(1);
+/// Marks that wait for a file at most.
+const MOST_WAITING: usize = 256;
 
 /// What the thread knows.
 pub(super) struct Keeper {
@@ -28,6 +33,9 @@ pub(super) struct Keeper {
     file: Option<File>,
     /// When a file that could not be used is tried again.
     again: Instant,
+    /// When a damaged file was last moved aside.
+    moved: Option<Instant>,
+    clocks: Clocks,
     /// What could not be stored and has not been told yet.
     gap: Option<Gap>,
     /// Marks that wait for a file.
@@ -41,9 +49,6 @@ struct Gap {
     why: String,
 }
 
-/// Marks that wait for a file at most.
-const MOST_WAITING: usize = 256;
-
 impl Keeper {
     pub(super) fn new(
         path: PathBuf,
@@ -53,7 +58,6 @@ impl Keeper {
         queue: Arc<Queue>,
         status: Arc<Mutex<StoreStatus>>,
     ) -> Self {
-        let again = Instant::now();
         Self {
             path,
             limits,
@@ -62,7 +66,9 @@ impl Keeper {
             queue,
             status,
             file: None,
-            again,
+            again: Instant::now(),
+            moved: None,
+            clocks: Clocks::read(),
             gap: None,
             marks: Vec::new(),
         }
@@ -75,7 +81,9 @@ impl Keeper {
                 self.open();
             }
             let until = if self.file.is_some() { Instant::now() + IDLE } else { self.again };
-            match self.queue.take(until) {
+            let job = self.queue.take(until);
+            self.look_at_the_clocks();
+            match job {
                 Some(Job::Keep(moment)) => self.keep(&moment),
                 Some(Job::Mark(mark)) => self.mark(mark),
                 Some(Job::Limits(limits)) => {
@@ -92,8 +100,16 @@ impl Keeper {
             && let Err(error) = file.finish(wall_ms())
         {
             self.fail(&Unusable::from_any(error));
+            return;
         }
         self.update(|status| status.state = StoreState::Closed);
+    }
+
+    fn look_at_the_clocks(&mut self) {
+        let now = Clocks::read();
+        for mark in now.since(std::mem::replace(&mut self.clocks, now)) {
+            self.mark(mark);
+        }
     }
 
     fn open(&mut self) {
@@ -105,8 +121,7 @@ impl Keeper {
                     status.bytes = file.bytes();
                 });
                 self.file = Some(file);
-                let marks = std::mem::take(&mut self.marks);
-                for mark in marks {
+                for mark in std::mem::take(&mut self.marks) {
                     self.mark(mark);
                 }
             }
@@ -119,6 +134,10 @@ impl Keeper {
         let dropped = self.queue.take_dropped();
         if dropped > 0 {
             self.lost(at_ms, dropped, "the disk was too slow");
+        }
+        if self.file.as_ref().is_some_and(File::is_gone) {
+            self.file = None;
+            self.open();
         }
         let Some(file) = &mut self.file else {
             let why = match &self.status().state {
@@ -145,13 +164,17 @@ impl Keeper {
             }
             Err(error) => {
                 let unusable = Unusable::from_any(error);
-                self.fail(&unusable);
                 self.lost(at_ms, 1, &unusable.words(&self.path).0);
+                self.fail(&unusable);
             }
         }
     }
 
     fn mark(&mut self, mark: Mark) {
+        // Begin and end of a daemon stand in a table of their own.
+        if matches!(mark.kind, MarkKind::DaemonStart | MarkKind::DaemonEnd) {
+            return;
+        }
         match &mut self.file {
             Some(file) => {
                 if let Err(error) = file.mark(&mark) {
@@ -164,11 +187,16 @@ impl Keeper {
         }
     }
 
-    /// The file cannot be used: it is closed, and opened again after a while.
+    /// The file cannot be used: it is closed, and opened again after a while. One that is damaged is
+    /// moved aside, and a new one is begun at once.
     fn fail(&mut self, unusable: &Unusable) {
         self.file = None;
-        self.again = Instant::now() + self.retry;
         let (why, help) = unusable.words(&self.path);
+        if matches!(unusable, Unusable::Damaged { .. }) && self.move_aside(&why) {
+            self.again = Instant::now();
+            return;
+        }
+        self.again = Instant::now() + if unusable.passes() { HELD } else { self.retry };
         self.update(|status| {
             let since_ms = match &status.state {
                 StoreState::Unavailable { since_ms, .. } => *since_ms,
@@ -176,6 +204,21 @@ impl Keeper {
             };
             status.state = StoreState::Unavailable { why, help, since_ms };
         });
+    }
+
+    /// Whether that was done. On a disk that damages the new file as well it is done once a while.
+    fn move_aside(&mut self, why: &str) -> bool {
+        if self.moved.is_some_and(|moved| moved.elapsed() < self.retry) {
+            return false;
+        }
+        let Ok(aside) = open::move_aside(&self.path, wall_ms()) else { return false };
+        self.moved = Some(Instant::now());
+        let aside = aside.display().to_string();
+        let text = format!("{why}; it was moved to {aside}, and a new one was begun");
+        self.update(|status| status.moved_aside = Some(aside));
+        let (kind, severity) = (MarkKind::NotStored, Severity::Critical);
+        self.mark(Mark { at_ms: wall_ms(), kind, severity, text, ..Mark::default() });
+        true
     }
 
     fn lost(&mut self, at_ms: u64, frames: u64, why: &str) {

@@ -15,6 +15,7 @@ const LEVEL: i32 = 3;
 #[derive(Default)]
 pub(super) struct Minute {
     begun: Option<Begun>,
+    last_row: i64,
 }
 
 struct Begun {
@@ -41,67 +42,73 @@ impl Minute {
         tick: Tick,
         bytes: &[u8],
     ) -> anyhow::Result<()> {
-        let row = |dictionary: Option<i64>, data: Vec<u8>| -> rusqlite::Result<i64> {
-            const ADD: &str =
-                "INSERT INTO tail (at_ms, number, dictionary, data) VALUES (?, ?, ?, ?)";
-            let (at_ms, number) = (tick.at_ms.cast_signed(), tick.number.cast_signed());
-            db.execute(ADD, params![at_ms, number, dictionary, data])?;
-            Ok(db.last_insert_rowid())
+        const ADD: &str = "INSERT INTO tail (id, at_ms, number, dictionary, data)
+             VALUES (?, ?, ?, ?, ?)";
+        let mut packer = match &self.begun {
+            Some(begun) => Compressor::with_prepared_dictionary(&begun.dictionary)?,
+            None => Compressor::new(LEVEL)?,
         };
-        match &mut self.begun {
-            Some(begun) => {
-                let mut packer = Compressor::with_prepared_dictionary(&begun.dictionary)?;
-                packer.include_checksum(true)?;
-                row(Some(begun.row), packer.compress(bytes)?)?;
-                begun.last_ms = tick.at_ms;
-                begun.frames += 1;
-            }
-            None => {
-                let mut packer = Compressor::new(LEVEL)?;
-                packer.include_checksum(true)?;
-                self.begun = Some(Begun {
-                    row: row(None, packer.compress(bytes)?)?,
-                    dictionary: EncoderDictionary::try_copy(bytes, LEVEL)?,
-                    last_ms: tick.at_ms,
-                    ends_ms: (tick.at_ms / chunk::SPAN_MS + 1) * chunk::SPAN_MS,
-                    frames: 1,
-                });
-            }
+        packer.include_checksum(true)?;
+        let data = packer.compress(bytes)?;
+        drop(packer);
+        // A number is never given twice, for those who read and keep a dictionary by its row.
+        let row = (self.last_row + 1).max(tick.at_ms.cast_signed());
+        let dictionary = self.begun.as_ref().map(|begun| begun.row);
+        let (at_ms, number) = (tick.at_ms.cast_signed(), tick.number.cast_signed());
+        db.execute(ADD, params![row, at_ms, number, dictionary, data])?;
+        self.last_row = row;
+        if let Some(begun) = &mut self.begun {
+            begun.last_ms = tick.at_ms;
+            begun.frames += 1;
+        } else {
+            self.begun = Some(Begun {
+                row,
+                dictionary: EncoderDictionary::try_copy(bytes, LEVEL)?,
+                last_ms: tick.at_ms,
+                ends_ms: (tick.at_ms / chunk::SPAN_MS + 1) * chunk::SPAN_MS,
+                frames: 1,
+            });
         }
         Ok(())
     }
 
-    /// Moves all rows into a chunk and begins anew. A row that cannot be read is left out.
-    pub(super) fn seal(&mut self, db: &Transaction<'_>) -> anyhow::Result<()> {
+    /// Moves all rows into a chunk and begins anew. A row that cannot be read is left out. The last
+    /// snapshot of the chunk, if there is one.
+    pub(super) fn seal(&mut self, db: &Transaction<'_>) -> anyhow::Result<Option<Tick>> {
         self.begun = None;
-        let mut rows = db.prepare("SELECT id, at_ms, number FROM tail ORDER BY id")?;
-        let rows = rows.query_map((), |row| {
-            let tick = Tick { at_ms: unsigned(row.get(1)?), number: unsigned(row.get(2)?) };
-            Ok((row.get::<_, i64>(0)?, tick))
-        })?;
-        let mut rows: Vec<(i64, Tick)> = rows.collect::<Result<_, _>>()?;
-        if !rows.is_empty() {
-            let mut tail = Tail::default();
-            let whole = chunk::pack(rows.len(), |index| tail.frame(db, rows[index].0));
-            let data = if let Ok(data) = whole {
-                data
-            } else {
-                rows.retain(|(id, _)| tail.frame(db, *id).is_ok());
-                chunk::pack(rows.len(), |index| tail.frame(db, rows[index].0))?
-            };
-            add_chunk(db, &rows, data)?;
-        }
+        let mut rows = rows(db)?;
+        let Some((row, _)) = rows.last() else { return Ok(None) };
+        self.last_row = self.last_row.max(*row);
+        let mut tail = Tail::default();
+        let whole = chunk::pack(rows.len(), |index| tail.frame(db, rows[index].0));
+        let data = if let Ok(data) = whole {
+            data
+        } else {
+            rows.retain(|(row, _)| tail.frame(db, *row).is_ok());
+            chunk::pack(rows.len(), |index| tail.frame(db, rows[index].0))?
+        };
+        let ticks: Vec<Tick> = rows.iter().map(|(_, tick)| *tick).collect();
+        add_chunk(db, &ticks, &data)?;
         db.execute("DELETE FROM tail", ())?;
-        Ok(())
+        Ok(ticks.last().copied())
     }
 }
 
-fn add_chunk(db: &Transaction<'_>, rows: &[(i64, Tick)], data: Vec<u8>) -> rusqlite::Result<()> {
+fn add_chunk(db: &Transaction<'_>, ticks: &[Tick], data: &[u8]) -> rusqlite::Result<()> {
     const ADD: &str = "INSERT INTO chunks (from_ms, to_ms, frames, data) VALUES (?, ?, ?, ?)";
-    let (Some((_, first)), Some((_, last))) = (rows.first(), rows.last()) else { return Ok(()) };
+    let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else { return Ok(()) };
     let (from_ms, to_ms) = (first.at_ms.cast_signed(), last.at_ms.cast_signed());
-    let ticks: Vec<Tick> = rows.iter().map(|(_, tick)| *tick).collect();
-    db.execute(ADD, params![from_ms, to_ms, chunk::times::encode(&ticks), data]).map(|_| ())
+    db.execute(ADD, params![from_ms, to_ms, chunk::times::encode(ticks), data]).map(|_| ())
+}
+
+/// The rows of the running minute, in order.
+pub(super) fn rows(db: &Connection) -> rusqlite::Result<Vec<(i64, Tick)>> {
+    let mut rows = db.prepare("SELECT id, at_ms, number FROM tail ORDER BY id")?;
+    let rows = rows.query_map((), |row| {
+        let tick = Tick { at_ms: unsigned(row.get(1)?), number: unsigned(row.get(2)?) };
+        Ok((row.get(0)?, tick))
+    })?;
+    rows.collect()
 }
 
 /// Reads rows of a minute; keeps the dictionary, which many share.
@@ -112,13 +119,13 @@ pub(super) struct Tail {
 
 impl Tail {
     /// The snapshot in this row.
-    pub(super) fn frame(&mut self, db: &Connection, id: i64) -> anyhow::Result<Vec<u8>> {
-        let (dictionary, data) = row(db, id)?;
+    pub(super) fn frame(&mut self, db: &Connection, row: i64) -> anyhow::Result<Vec<u8>> {
+        let (dictionary, data) = read(db, row)?;
         let Some(dictionary) = dictionary else { return unpack(&[], &data) };
         match &self.dictionary {
             Some((known, bytes)) if *known == dictionary => unpack(bytes, &data),
             _ => {
-                let bytes = unpack(&[], &row(db, dictionary)?.1)?;
+                let bytes = unpack(&[], &read(db, dictionary)?.1)?;
                 let frame = unpack(&bytes, &data);
                 self.dictionary = Some((dictionary, bytes));
                 frame
@@ -127,10 +134,10 @@ impl Tail {
     }
 }
 
-fn row(db: &Connection, id: i64) -> anyhow::Result<(Option<i64>, Vec<u8>)> {
+fn read(db: &Connection, row: i64) -> anyhow::Result<(Option<i64>, Vec<u8>)> {
     const ONE: &str = "SELECT dictionary, data FROM tail WHERE id = ?";
-    db.query_row(ONE, [id], |row| Ok((row.get(0)?, row.get(1)?)))
-        .with_context(|| format!("cannot read row {id} of the running minute"))
+    db.query_row(ONE, [row], |row| Ok((row.get(0)?, row.get(1)?)))
+        .with_context(|| format!("cannot read row {row} of the running minute"))
 }
 
 fn unpack(dictionary: &[u8], data: &[u8]) -> anyhow::Result<Vec<u8>> {

@@ -15,7 +15,7 @@ use probes::past::Span;
 use probes::snapshot::Snapshot;
 use rusqlite::Connection;
 
-use super::chunk::{self, Chunk, times::Tick};
+use super::chunk::{self, Chunk, Hidden, times::Tick};
 use super::minute::{Tail, unsigned};
 use super::{file, open};
 
@@ -35,8 +35,21 @@ pub(crate) struct Reader {
     db: Connection,
     /// The chunk last looked into.
     open: Option<(i64, Chunk)>,
+    /// The one last looked through for values alone.
+    values: Option<(i64, Chunk)>,
     tail: Tail,
 }
+
+/// What the metric tables do not pick from: most of a snapshot.
+const NO_VALUES: &Hidden = &[
+    (1, "driver"),
+    (1, "processes"),
+    (1, "kernel_log"),
+    (1, "self"),
+    (3, "identity"),
+    (3, "topology"),
+    (3, "processes"),
+];
 
 /// Where a snapshot stands.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +77,7 @@ impl Reader {
             let (why, help) = unusable.words(path);
             anyhow::anyhow!("{why}\n  help: {help}")
         })?;
-        Ok(Self { db, open: None, tail: Tail::default() })
+        Ok(Self { db, open: None, values: None, tail: Tail::default() })
     }
 
     /// The stretch from the oldest snapshot to the one written last.
@@ -98,11 +111,7 @@ impl Reader {
         let mut history = History::new(ticks.max(1));
         let from_ms = self.snapshot_in(|reader| reader.begin_of(until_ms, ticks))?;
         if let Some(from_ms) = from_ms {
-            self.frames(from_ms, until_ms, |stored| {
-                let snapshot = Snapshot::decode(&stored.bytes);
-                history.push(&snapshot.context("cannot read a stored snapshot")?);
-                Ok(())
-            })?;
+            self.values(from_ms, until_ms, |_, snapshot| history.push(snapshot))?;
         }
         Ok(history)
     }
@@ -114,21 +123,49 @@ impl Reader {
         to_ms: u64,
         mut look: impl FnMut(Stored) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut from_ms = from_ms;
+        self.each(from_ms, to_ms, |reader, place| look(reader.read(place)?))
+    }
+
+    /// Every snapshot of a stretch, as far as the metric tables pick from it.
+    fn values(
+        &mut self,
+        from_ms: u64,
+        to_ms: u64,
+        mut look: impl FnMut(u64, &Snapshot),
+    ) -> anyhow::Result<()> {
+        self.each(from_ms, to_ms, |reader, place| {
+            let bytes = match place.row {
+                Row::Tail { id } => reader.tail.frame(&reader.db, id)?,
+                Row::Chunk { id, index } => {
+                    chunk(&reader.db, &mut reader.values, id, NO_VALUES)?.frame(index)?
+                }
+            };
+            let snapshot = Snapshot::decode(&bytes).context("cannot read a stored snapshot")?;
+            look(place.tick.at_ms, &snapshot);
+            Ok(())
+        })
+    }
+
+    /// Goes through the places of a stretch, oldest first.
+    fn each(
+        &mut self,
+        from_ms: u64,
+        to_ms: u64,
+        mut look: impl FnMut(&mut Self, Place) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut next_ms = Some(from_ms);
         // A step at a time, so that the writer's log is not held for the whole stretch.
-        loop {
-            let step = self.snapshot_in(|reader| {
-                let Some(first) = reader.first_from(from_ms)? else { return Ok(Vec::new()) };
+        while let Some(from_ms) = next_ms.filter(|from_ms| *from_ms <= to_ms) {
+            next_ms = self.snapshot_in(|reader| {
+                let Some(first) = reader.first_from(from_ms)? else { return Ok(None) };
                 let until_ms = first.tick.at_ms.saturating_add(chunk::SPAN_MS - 1).min(to_ms);
-                let places = reader.places(first.tick.at_ms, until_ms)?;
-                places.into_iter().map(|place| reader.read(place)).collect()
+                for place in reader.places(first.tick.at_ms, until_ms)? {
+                    look(reader, place)?;
+                }
+                Ok(until_ms.checked_add(1))
             })?;
-            let Some(last) = step.last() else { return Ok(()) };
-            from_ms = last.at_ms + 1;
-            for stored in step {
-                look(stored)?;
-            }
         }
+        Ok(())
     }
 
     fn one(
@@ -153,21 +190,9 @@ impl Reader {
         let Place { tick: Tick { at_ms, number }, row } = place;
         let bytes = match row {
             Row::Tail { id } => self.tail.frame(&self.db, id)?,
-            Row::Chunk { id, index } => self.chunk(id)?.frame(index)?,
+            Row::Chunk { id, index } => chunk(&self.db, &mut self.open, id, &[])?.frame(index)?,
         };
         Ok(Stored { at_ms, number, bytes })
-    }
-
-    fn chunk(&mut self, id: i64) -> anyhow::Result<&mut Chunk> {
-        const ONE: &str = "SELECT data FROM chunks WHERE id = ?";
-        if self.open.as_ref().is_none_or(|(open, _)| *open != id) {
-            self.open = None;
-            let data: Vec<u8> = self.db.query_row(ONE, [id], |row| row.get(0))?;
-            let chunk = Chunk::open(data, &[])
-                .with_context(|| format!("chunk {id} of the store cannot be read"))?;
-            self.open = Some((id, chunk));
-        }
-        self.open.as_mut().map(|(_, chunk)| chunk).context("a chunk was just opened")
     }
 
     /// The newest snapshot up to this time.
@@ -255,6 +280,25 @@ impl Reader {
         }
         Ok(places)
     }
+}
+
+/// The chunk with this number, opened where it is not.
+fn chunk<'a>(
+    db: &Connection,
+    open: &'a mut Option<(i64, Chunk)>,
+    id: i64,
+    hidden: &'static Hidden,
+) -> anyhow::Result<&'a mut Chunk> {
+    const ONE: &str = "SELECT data FROM chunks WHERE id = ?";
+    let known = open.take().filter(|(known, _)| *known == id);
+    let opened = if let Some(known) = known {
+        known
+    } else {
+        let data: Vec<u8> = db.query_row(ONE, [id], |row| row.get(0))?;
+        let chunk = Chunk::open(data, hidden);
+        (id, chunk.with_context(|| format!("chunk {id} of the store cannot be read"))?)
+    };
+    Ok(&mut open.insert(opened).1)
 }
 
 const SPAN: i64 = chunk::SPAN_MS.cast_signed();

@@ -8,7 +8,7 @@ pub(super) const APPLICATION_ID: i32 = 0x6974_6f70;
 /// Each step leads from the version that is its index to the next.
 const STEPS: &[&str] = &["
 CREATE TABLE tail (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     at_ms INTEGER NOT NULL,
     number INTEGER NOT NULL,
     dictionary INTEGER,
@@ -57,6 +57,7 @@ CREATE TABLE subjects (
     subject TEXT NOT NULL,
     label TEXT NOT NULL,
     name TEXT NOT NULL,
+    rank INTEGER NOT NULL,
     UNIQUE (subject, label)
 );
 CREATE TABLE minutes (minute INTEGER PRIMARY KEY, data BLOB NOT NULL);
@@ -66,26 +67,72 @@ CREATE TABLE hours (
     data BLOB NOT NULL,
     PRIMARY KEY (metric, hour)
 );
+CREATE INDEX hours_hour ON hours (hour);
 CREATE TABLE fingerprints (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, data TEXT NOT NULL);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 "];
 
 /// The version that this program writes.
 pub(super) fn version() -> i32 {
-    i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
+    number(STEPS)
+}
+
+fn number(steps: &[&str]) -> i32 {
+    i32::try_from(steps.len()).unwrap_or(i32::MAX)
 }
 
 /// Brings a file of this version to today's, in one transaction.
 pub(super) fn migrate(db: &mut Connection, from: i32) -> rusqlite::Result<()> {
-    let done = usize::try_from(from).unwrap_or(0).min(STEPS.len());
-    if done == STEPS.len() {
-        return Ok(());
-    }
+    go_through(db, STEPS, from)
+}
+
+fn go_through(db: &mut Connection, steps: &[&str], from: i32) -> rusqlite::Result<()> {
+    let done = usize::try_from(from).unwrap_or(0);
+    let Some(left @ [_, ..]) = steps.get(done..) else { return Ok(()) };
     let transaction = db.transaction()?;
-    for step in &STEPS[done..] {
+    for step in left {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", version())?;
+    transaction.pragma_update(None, "user_version", number(steps))?;
     transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version_of(db: &Connection) -> i32 {
+        db.query_row("PRAGMA user_version", (), |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn an_older_file_goes_through_the_steps_that_it_lacks_and_keeps_what_it_has() {
+        let mut db = Connection::open_in_memory().unwrap();
+        migrate(&mut db, 0).unwrap();
+        let first = version_of(&db);
+        db.execute("INSERT INTO facts VALUES ('driver', '590')", ()).unwrap();
+        let mut steps = STEPS.to_vec();
+        steps.push("ALTER TABLE facts ADD COLUMN since_ms INTEGER; UPDATE facts SET since_ms = 7;");
+        go_through(&mut db, &steps, first).unwrap();
+        assert_eq!(version_of(&db), first + 1);
+        let row: (String, i64) = db
+            .query_row("SELECT value, since_ms FROM facts", (), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .unwrap();
+        assert_eq!(row, ("590".to_string(), 7));
+    }
+
+    #[test]
+    fn a_step_that_breaks_off_leaves_the_file_as_it_was() {
+        let mut db = Connection::open_in_memory().unwrap();
+        migrate(&mut db, 0).unwrap();
+        let first = version_of(&db);
+        let mut steps = STEPS.to_vec();
+        steps.extend(["DROP TABLE marks", "ALTER TABLE nothing ADD COLUMN more"]);
+        assert!(go_through(&mut db, &steps, first).is_err());
+        assert_eq!(version_of(&db), first);
+        db.query_row("SELECT count(*) FROM marks", (), |_| Ok(())).unwrap();
+    }
 }

@@ -1,13 +1,18 @@
 //! Answers: JSON in one line, and refusals that say what to do.
 
 use std::cmp::Reverse;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
 
 use crate::api::{JSON_TYPE, Refused};
+
+use super::places::Place;
 
 /// What a handler comes to.
 pub(super) type Answer = Result<Response, Refusal>;
@@ -62,6 +67,45 @@ pub(super) fn bytes(bytes: Bytes, media_type: &'static str) -> Response {
     let mut response = Response::new(Body::from(bytes));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
+}
+
+/// Bytes of a media type that are large: their place is held until they are nearly all taken.
+pub(super) fn large(bytes: Vec<u8>, media_type: &'static str, place: Place) -> Response {
+    let mut response = Response::new(Body::new(Large { bytes, sent: 0, _place: place }));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// So much of a large answer waits to be written; a copy, so that the rest goes with its place.
+const SLICE_BYTES: usize = 32 << 10;
+
+struct Large {
+    bytes: Vec<u8>,
+    sent: usize,
+    _place: Place,
+}
+
+impl hyper::body::Body for Large {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let rest = &self.bytes[self.sent..];
+        let slice = Bytes::copy_from_slice(&rest[..rest.len().min(SLICE_BYTES)]);
+        self.sent += slice.len();
+        Poll::Ready((!slice.is_empty()).then(|| Ok(Frame::data(slice))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact((self.bytes.len() - self.sent) as u64)
+    }
 }
 
 /// The names nearest to one that is not there, nearest first: few letters differ, or it is a part.

@@ -64,6 +64,7 @@ pub(super) fn serve(
     let asked = Arc::clone(&standing);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         asked.ask();
+        request.extensions_mut().insert(Arc::clone(&asked));
         if let Some(peer) = peer {
             request.extensions_mut().insert(peer);
         }

@@ -134,7 +134,7 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
                 name: "step",
                 form: "DURATION",
                 about: "Length of a step. Made longer where a series would have more than 2,000 \
-                        points, or all together more than 100,000.",
+                        points, or all together more than 50,000.",
                 example: "10s",
             },
         ],

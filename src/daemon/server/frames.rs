@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -24,22 +25,22 @@ use crate::moment::Moment;
 use super::Serving;
 use super::answer::{Answer, Refusal};
 use super::asked::Asked;
-use super::crowd::Counters;
+use super::crowd::{Counters, Standing};
 use super::now::accepts;
+use super::places::{Kind, Place};
 
-/// Readers at a time; the other connections stay for questions.
-const MOST_READERS: u64 = 48;
 /// A reader hears at least so often, so that both sides notice when the other is gone.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 pub(super) async fn stream(
     State(serving): State<Arc<Serving>>,
+    Extension(standing): Extension<Arc<Standing>>,
     _: Asked,
     headers: HeaderMap,
 ) -> Answer {
-    let place = Place::take(&serving.hub.served).ok_or_else(|| {
+    let place = serving.places.take(Kind::Stream, &standing).await.ok_or_else(|| {
         Refusal::unavailable(
-            format!("{MOST_READERS} readers are being served already"),
+            format!("{} readers are being served already", Kind::Stream.most()),
             "ask for /v1/snapshot now and then instead, or end another reader",
         )
     })?;
@@ -61,20 +62,22 @@ enum Form {
     Pieces,
 }
 
-/// A place among the readers.
-struct Place(Arc<Counters>);
+/// One that is counted among the readers.
+struct Counted {
+    counters: Arc<Counters>,
+    _place: Place,
+}
 
-impl Place {
-    fn take(counters: &Arc<Counters>) -> Option<Self> {
-        let room = |readers| (readers < MOST_READERS).then_some(readers + 1);
-        counters.readers.try_update(Relaxed, Relaxed, room).ok()?;
-        Some(Self(Arc::clone(counters)))
+impl Counted {
+    fn new(counters: &Arc<Counters>, place: Place) -> Self {
+        counters.readers.fetch_add(1, Relaxed);
+        Self { counters: Arc::clone(counters), _place: place }
     }
 }
 
-impl Drop for Place {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.readers.fetch_sub(1, Relaxed);
+        self.counters.readers.fetch_sub(1, Relaxed);
     }
 }
 
@@ -85,7 +88,7 @@ struct Reader {
     /// The last number that was sent.
     last: Option<u64>,
     form: Form,
-    place: Place,
+    counted: Counted,
 }
 
 /// What stands around a frame in a line of JSON.
@@ -107,17 +110,17 @@ impl Reader {
             changed = self.newest.changed() => {
                 changed.ok()?;
                 let moment = self.newest.borrow_and_update().clone();
-                self.tell(moment.as_deref())
+                self.tell(moment.as_ref()).await
             }
             changed = self.sampling.changed() => {
                 changed.ok()?;
-                self.tell(None)
+                self.tell(None).await
             }
-            () = tokio::time::sleep(HEARTBEAT) => self.tell(None),
+            () = tokio::time::sleep(HEARTBEAT) => self.tell(None).await,
         }
     }
 
-    fn tell(&mut self, moment: Option<&Moment>) -> Option<Piece> {
+    async fn tell(&mut self, moment: Option<&Arc<Moment>>) -> Option<Piece> {
         let sampling = self.sampling.borrow_and_update().clone();
         let Some(moment) = moment else {
             return self.around(self.last.unwrap_or(0), 0, &sampling, None);
@@ -125,10 +128,10 @@ impl Reader {
         let number = moment.number;
         let lost = self.last.map_or(0, |last| number.saturating_sub(last + 1));
         self.last = Some(number);
-        self.place.0.frames.fetch_add(1, Relaxed);
-        self.place.0.frames_lost.fetch_add(lost, Relaxed);
+        self.counted.counters.frames.fetch_add(1, Relaxed);
+        self.counted.counters.frames_lost.fetch_add(lost, Relaxed);
         let shared = match self.form {
-            Form::Lines => moment.json(),
+            Form::Lines => moment.json().await,
             Form::Pieces => moment.bytes.clone(),
         };
         self.around(number, lost, &sampling, Some(shared))
@@ -185,7 +188,8 @@ impl Frames {
         } else {
             sampling.mark_changed();
         }
-        let reader = Reader { newest, sampling, last: None, form, place };
+        let counted = Counted::new(&hub.served, place);
+        let reader = Reader { newest, sampling, last: None, form, counted };
         Self { waiting: Some(wait(reader)), shared: None }
     }
 }

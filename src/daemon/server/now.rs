@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -20,6 +21,7 @@ use crate::{own_cost, when};
 use super::Serving;
 use super::answer::{Answer, Refusal, bytes, json};
 use super::asked::Asked;
+use super::crowd::Standing;
 use super::past;
 
 /// Whether the client asks for this media type by name.
@@ -34,7 +36,7 @@ pub(super) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
 }
 
 /// The newest moment, or why there is none.
-pub(super) fn newest(serving: &Serving) -> Result<Arc<Moment>, Refusal> {
+fn newest(serving: &Serving) -> Result<Arc<Moment>, Refusal> {
     let newest = serving.hub.newest.borrow().clone();
     newest.ok_or_else(|| {
         let (_, reason) = how_sampling_stands(&serving.hub.sampling.borrow());
@@ -45,11 +47,11 @@ pub(super) fn newest(serving: &Serving) -> Result<Arc<Moment>, Refusal> {
 }
 
 /// A snapshot in the form that is asked for.
-pub(super) fn form(headers: &HeaderMap, moment: &Moment) -> Response {
+async fn form(headers: &HeaderMap, moment: &Arc<Moment>) -> Response {
     let mut response = if accepts(headers, MESSAGEPACK_TYPE) {
         bytes(moment.bytes.clone(), MESSAGEPACK_TYPE)
     } else {
-        bytes(moment.json(), JSON_TYPE)
+        bytes(moment.json().await, JSON_TYPE)
     };
     let headers = response.headers_mut();
     headers.insert(NUMBER_HEADER, HeaderValue::from(moment.number));
@@ -59,13 +61,14 @@ pub(super) fn form(headers: &HeaderMap, moment: &Moment) -> Response {
 
 pub(super) async fn snapshot(
     State(serving): State<Arc<Serving>>,
+    Extension(standing): Extension<Arc<Standing>>,
     asked: Asked,
     headers: HeaderMap,
 ) -> Answer {
     if let Some(at_ms) = asked.time("at")? {
-        return past::at(&serving, at_ms, &headers).await;
+        return past::at(&serving, &standing, at_ms, &headers).await;
     }
-    newest(&serving).map(|moment| form(&headers, &moment))
+    Ok(form(&headers, &newest(&serving)?).await)
 }
 
 pub(super) async fn findings(State(serving): State<Arc<Serving>>, _: Asked) -> Answer {
@@ -137,7 +140,9 @@ fn worse(status: Status) -> Status {
 fn how_sampling_stands(sampling: &Sampling) -> (Status, Option<String>) {
     let (status, reason) = match sampling {
         Sampling::Running => return (Status::Ok, None),
-        Sampling::Starting => (Status::Starting, "the sampler has not sent a snapshot yet"),
+        Sampling::Starting | Sampling::Unknown => {
+            (Status::Starting, "the sampler has not sent a snapshot yet")
+        }
         Sampling::Silent { .. } => (Status::Degraded, "the sampler runs and sends nothing"),
         Sampling::Ended { why, .. } => (Status::Degraded, why.as_str()),
         Sampling::Releasing { .. } => (Status::Released, "the GPUs are being let go on request"),

@@ -13,11 +13,10 @@ use tokio::time::timeout;
 use crate::store::{Reader, StoreHandle, StoreState};
 
 use super::answer::Refusal;
+use super::places::Place;
 
 /// Looks into the past at a time.
 const AT_ONCE: usize = 2;
-/// Those that wait for their turn; together they still leave most connections free.
-const MOST_WAITING: usize = 8;
 /// A turn must come by then.
 const TURN_WITHIN: Duration = Duration::from_secs(5);
 /// And be over by then; what goes on after it keeps its turn until it is.
@@ -29,7 +28,6 @@ const IDLE: Duration = Duration::from_secs(30);
 pub(super) struct Readers {
     store: StoreHandle,
     turns: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Idle>>>,
 }
 
@@ -45,12 +43,7 @@ type FileId = Option<(u64, u64)>;
 
 impl Readers {
     pub(super) fn new(store: StoreHandle) -> Self {
-        Self {
-            store,
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
-            waiting: Arc::new(Semaphore::new(AT_ONCE + MOST_WAITING)),
-            idle: Arc::default(),
-        }
+        Self { store, turns: Arc::new(Semaphore::new(AT_ONCE)), idle: Arc::default() }
     }
 
     /// Closes what nobody asked for lately.
@@ -58,19 +51,17 @@ impl Readers {
         lock(&self.idle).retain(|idle| idle.since.elapsed() < IDLE);
     }
 
-    /// Looks into the store.
+    /// Looks into the store, for one who holds a place.
     pub(super) async fn look<T: Send + 'static>(
         &self,
+        _place: &Place,
         look: impl FnOnce(&mut Reader) -> anyhow::Result<T> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
-            return Err(busy());
-        };
         let turn = timeout(TURN_WITHIN, Arc::clone(&self.turns).acquire_owned()).await;
         let Ok(Ok(turn)) = turn else { return Err(busy()) };
         let (path, idle) = (self.store.path(), Arc::clone(&self.idle));
         let looked = tokio::task::spawn_blocking(move || {
-            let _held = (place, turn);
+            let _held = turn;
             with_reader(&path, &idle, look)
         });
         match timeout(WITHIN, looked).await {
@@ -99,7 +90,8 @@ impl Readers {
     }
 }
 
-fn busy() -> Refusal {
+/// For one who comes when many wait.
+pub(super) fn busy() -> Refusal {
     Refusal::unavailable("others are looking into the past", "ask again in a moment")
 }
 

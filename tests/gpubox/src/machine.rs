@@ -258,6 +258,12 @@ impl Machine {
         (begun, !gone)
     }
 
+    /// When the driver was last loaded anew by second `t`; it came with the box otherwise.
+    pub fn loaded_at(&self, t: f64) -> Option<f64> {
+        let loaded = self.reloads.iter().map(|reload| reload.at + reload.gone_seconds);
+        loaded.take_while(|loaded| *loaded <= t).last()
+    }
+
     /// The version at second `t`.
     pub fn driver_version(&self, t: f64) -> &str {
         self.reloads

