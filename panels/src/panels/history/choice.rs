@@ -59,14 +59,13 @@ pub(super) fn is_of_gpus(name: &str) -> bool {
 pub(super) fn why_missing(view: &View, name: &str, subject: &str) -> Value {
     let gpu = view.snapshot.gpus.iter().find(|gpu| words::gpu_key(gpu) == subject);
     let absence = absence(view, name, subject);
-    match (absence.as_ref(), gpu.and_then(|gpu| words::silence(gpu, view.at_ms()))) {
-        (Some(why @ (Absence::Unsupported | Absence::TooOld)), _) => Value::absent(why),
-        (_, Some(silence)) => Value { reason: silence, ..Value::absent(&Absence::NoAnswer) },
-        (Some(why), None) => Value::absent(why),
-        (None, None) => Value {
-            reason: "nothing was stored in this stretch".into(),
-            ..Value::absent(&Absence::NotRead)
-        },
+    let never = matches!(absence, Some(Absence::Unsupported | Absence::TooOld));
+    let silence = gpu.and_then(|gpu| words::silence(gpu, view.at_ms())).filter(|_| !never);
+    let stored = || "nothing was stored in this stretch".to_string();
+    match (silence, absence) {
+        (Some(reason), _) => Value { reason, ..Value::absent(&Absence::NoAnswer) },
+        (None, Some(why)) => Value::absent(&why),
+        (None, None) => Value { reason: stored(), ..Value::absent(&Absence::NotRead) },
     }
 }
 
