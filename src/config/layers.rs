@@ -93,9 +93,10 @@ impl Layers {
         for path in &self.files {
             match read(path) {
                 Ok(text) => file::apply(&text, path, &mut config, &mut problems),
+                // A home that a service may not enter, or that is no folder, has no file.
                 Err(error) => {
-                    let is_absent = error.kind() == std::io::ErrorKind::NotFound;
-                    if !is_absent || self.files_must_exist {
+                    let is_there = std::fs::symlink_metadata(path).is_ok();
+                    if is_there || self.files_must_exist {
                         problems.push(unreadable(path, &error));
                     }
                 }
@@ -237,6 +238,15 @@ mod tests {
         assert_eq!(layers.load(), Ok(Config::default()));
         let problems = Layers::of_file(&missing).unwrap().load().unwrap_err().to_string();
         assert!(problems.contains("none.toml") && problems.contains("help:"), "{problems}");
+    }
+
+    #[test]
+    fn a_home_that_is_no_folder_has_no_file_and_a_folder_in_its_place_is_a_mistake() {
+        let layers = Layers { files: vec!["/dev/null/config.toml".into()], ..Layers::default() };
+        assert_eq!(layers.load(), Ok(Config::default()));
+        let folder = folder();
+        let layers = Layers { files: vec![folder.0.path().into()], ..Layers::default() };
+        assert!(layers.load().unwrap_err().to_string().contains("cannot read"));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use rustix::process::Signal;
 
 use crate::daemon_box::Home;
 use crate::gpu_box::GpuBox;
-use crate::waiting::patience;
+use crate::running_daemon;
+use crate::waiting::{patience, until};
 
 /// The other end of `NOTIFY_SOCKET`.
 struct Systemd {
@@ -114,6 +115,43 @@ fn the_journal_gets_a_priority_for_each_line_and_a_person_the_time() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_nobody_up_and_its_losses_are_said() {
+    let (home, gpu_box) = (Home::new(), GpuBox::of("empty"));
+    home.configure("interval_ms = 250\n");
+    let (mut ours, theirs) = std::io::pipe().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&theirs, 4096).unwrap();
+    let mut command = home.command(&gpu_box, &[]);
+    let mut child = command.stderr(theirs).stdin(Stdio::null()).spawn().unwrap();
+    drop(command);
+    let ask = |method, target| {
+        running_daemon::ask(&home.path("socket"), method, target, "application/json")
+    };
+    until("a daemon that answers", || ask("GET", "/v1/health").is_ok());
+    let reload = |number: u32| {
+        home.configure(&format!("interval_ms = {}\n", 250 + number % 2));
+        assert_eq!(ask("POST", "/v1/reload").unwrap().status, 200);
+    };
+    (1..100).for_each(reload);
+    let number = || ask("GET", "/v1/health").unwrap().json()["number"].as_u64().unwrap();
+    let before = number();
+    until("more snapshots", || number() > before + 2);
+
+    // Read again, it takes lines again, and says how many it lost.
+    let (mut text, mut buffer) = (String::new(), [0; 4096]);
+    for more in 100.. {
+        let length = ours.read(&mut buffer).unwrap();
+        text.push_str(&String::from_utf8_lossy(&buffer[..length]));
+        if text.contains("lines were lost: nobody took them") {
+            break;
+        }
+        assert!(more < 200, "{text}");
+        reload(more);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 fn read_until(mut stream: UnixStream, words: &str) -> String {
