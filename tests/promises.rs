@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 // What the tests stand on.
-#[path = "promises/daemon_box.rs"]
-mod daemon_box;
+#[path = "promises/daemon_home.rs"]
+mod daemon_home;
 #[path = "promises/frames.rs"]
 mod frames;
 #[path = "promises/gpu_box.rs"]
