@@ -79,7 +79,7 @@ pub(super) fn reading(view: &View, curves: Option<&Curves>) -> String {
     let points = curves.map(|curves| {
         let step = match curves.step_ms {
             ms @ 0..10_000 if ms % 1000 > 0 => format!("{:.1} s", ms as f64 / 1000.0),
-            ms => units::duration(ms / 1000),
+            ms => units::duration(ms / 1000).trim_end_matches(" 0 s").into(),
         };
         if curves.is_counter {
             format!("added since the left edge, a point each {step}")
