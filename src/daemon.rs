@@ -252,7 +252,6 @@ impl Daemon {
     }
 
     async fn end(self) {
-        self.hub.mark(MarkKind::DaemonEnd, Severity::Info, "the daemon ended");
         self.supervisor.finish().await;
         self.hub.store.finish(STORE_ENDS_WITHIN);
     }

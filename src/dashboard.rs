@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyModifiers};
 use panels::theme::{Depth, Theme, ascii_from_env};
-use panels::ui::{Action, Ui};
+use panels::ui::{Action, Travel, Ui};
 use probes::machine::Machine;
 use ratatui::layout::Rect;
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,6 +28,9 @@ use crate::terminal::Screen;
 use live::{Arrival, Live};
 use picture::Picture;
 use travel::{Answer, Traveller};
+
+/// The first snapshots of a recording were taken before the driver had answered.
+const FIRST_ANSWERS_MS: u64 = 1000;
 
 /// What the dashboard shows.
 pub(crate) enum Subject {
@@ -155,7 +158,8 @@ impl App {
         let mut app =
             Self { machine: roots.machine(), live, traveller, ui, picture, area: Rect::default() };
         if app.picture.is_recording() {
-            app.traveller.go(panels::ui::Travel::Oldest, &app.picture);
+            let ms = app.traveller.span().await?.from_ms.saturating_add(FIRST_ANSWERS_MS);
+            app.traveller.go(Travel::To { ms }, &app.picture);
         }
         Ok(app)
     }
@@ -172,7 +176,7 @@ impl App {
             "nothing is recorded at {text}\n  found: the record begins at {}\n  help: give a time from then on",
             probes::units::moment(span.from_ms, now_ms, offset)
         );
-        self.traveller.go(panels::ui::Travel::To { ms }, &self.picture);
+        self.traveller.go(Travel::To { ms }, &self.picture);
         Ok(())
     }
 
@@ -269,10 +273,6 @@ impl App {
             Action::Travel(travel) => {
                 self.traveller.go(travel, &self.picture);
                 self.traveller.show_state(&mut self.picture);
-                Flow::Draw
-            }
-            Action::Chart(request) => {
-                self.traveller.chart(request, &mut self.picture);
                 Flow::Draw
             }
         })

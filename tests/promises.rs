@@ -77,3 +77,5 @@ mod sizes;
 mod socket_answers;
 #[path = "promises/socket_crowd.rs"]
 mod socket_crowd;
+#[path = "promises/socket_pace.rs"]
+mod socket_pace;

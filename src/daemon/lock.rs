@@ -49,6 +49,13 @@ impl Lock {
     }
 }
 
+/// Somebody that has a lock.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    /// The number that stands in the file, where it can be read.
+    pub(crate) pid: Option<u32>,
+}
+
 /// A look at a lock that others take.
 pub(crate) struct Peek {
     file: File,
@@ -60,10 +67,10 @@ impl Peek {
         open(path).ok().map(|(file, _)| Self { file })
     }
 
-    /// Whether somebody has it: the number that stands there, where it can be read.
-    pub(crate) fn holder(&self) -> Option<Option<u32>> {
+    /// Who has it, if anybody.
+    pub(crate) fn holder(&self) -> Option<Holder> {
         match self.file.try_lock() {
-            Err(TryLockError::WouldBlock) => Some(number_in(&self.file)),
+            Err(TryLockError::WouldBlock) => Some(Holder { pid: number_in(&self.file) }),
             Ok(()) => {
                 let _ = self.file.unlock();
                 None
@@ -131,7 +138,7 @@ mod tests {
         drop(daemon);
         assert!(matches!(Lock::of(&path), Asked::Held(Some(_))));
         let peek = Peek::open(&path).unwrap();
-        assert_eq!(peek.holder(), Some(Some(std::process::id())));
+        assert_eq!(peek.holder(), Some(Holder { pid: Some(std::process::id()) }));
         drop(sampler);
         assert_eq!(peek.holder(), None);
         assert!(matches!(Lock::of(&path), Asked::Taken(_)));

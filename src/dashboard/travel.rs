@@ -18,6 +18,8 @@ use crate::past::Past;
 
 /// What was before a moment is fetched when one rests there so long: it costs more than the moment.
 const REST: Duration = Duration::from_millis(120);
+/// A daemon starts before its first snapshot and ends after its last.
+const AROUND_MS: u64 = 10_000;
 /// How often the span and what happened are asked for again.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
@@ -116,7 +118,10 @@ impl Traveller {
         self.ask(|past| async move {
             let span = past.span().await;
             let marks = match &span {
-                Ok(Some(span)) => past.marks(span.from_ms, span.to_ms.max(span.from_ms)).await,
+                Ok(Some(span)) => {
+                    let from_ms = span.from_ms.saturating_sub(AROUND_MS);
+                    past.marks(from_ms, span.to_ms.saturating_add(AROUND_MS)).await
+                }
                 _ => Ok(Vec::new()),
             };
             Answer::Around { span, marks }
@@ -165,13 +170,17 @@ impl Traveller {
             Travel::To { ms } => self.want(Wanted::At(ms)),
             Travel::Mark { forward } => {
                 let marks = picture.past.marks.iter().map(|mark| mark.at_ms);
+                // What happened right before the moment that is shown is shown already.
+                let here_ms = shown_ms.saturating_sub(picture.step_ms());
                 let found = if forward {
                     marks.filter(|at| *at > shown_ms).min()
                 } else {
-                    marks.filter(|at| *at < shown_ms).max()
+                    marks.filter(|at| *at < here_ms).max()
                 };
+                // The first picture of it, and not the last one before it.
                 if let Some(at_ms) = found {
-                    self.want(Wanted::At(at_ms));
+                    let at_ms = at_ms.saturating_sub(1);
+                    self.want(Wanted::Neighbour { at_ms, forward: true });
                 }
             }
             Travel::Oldest => self.want(Wanted::At(0)),

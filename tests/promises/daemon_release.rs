@@ -60,7 +60,7 @@ fn every_handle_is_gone_within_a_second_and_comes_back_on_request() {
     assert!(!std::path::Path::new("/proc").join(sampler.to_string()).join("fd").exists());
     assert!(children(daemon.pid()).is_empty());
     assert!(took < Duration::from_secs(1) * patience(), "it took {took:?}");
-    assert!(text(&output.stdout).starts_with("our GPUs are let go"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).starts_with("the daemon has let go"), "{}", text(&output.stdout));
 
     let health = daemon.wait_for_sampling("released");
     assert_eq!(health["status"], "released");

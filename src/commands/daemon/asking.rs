@@ -76,11 +76,11 @@ fn words(released: &Released, stretch: Option<Duration>) -> String {
     let _ = match (released.let_go, stretch) {
         (true, None) => writeln!(
             text,
-            "our GPUs are let go, after {seconds:.2} s; infertop daemon resume takes them again"
+            "the daemon has let go of the GPUs, after {seconds:.2} s; infertop daemon resume takes them again"
         ),
         (true, Some(stretch)) => writeln!(
             text,
-            "our GPUs are let go, after {seconds:.2} s, for {} s; infertop daemon resume takes them \
+            "the daemon has let go of the GPUs, after {seconds:.2} s, for {} s; infertop daemon resume takes them \
              again before that",
             stretch.as_secs()
         ),
@@ -129,7 +129,7 @@ mod tests {
         };
         assert_eq!(
             words(&released, None),
-            "our GPUs are let go, after 0.14 s; infertop daemon resume takes them again\n\
+            "the daemon has let go of the GPUs, after 0.14 s; infertop daemon resume takes them again\n\
              a device file of the driver is open in\n     4711 vllm /dev/nvidia0\n\
              3 processes could not be looked at; run the daemon as root, or with CAP_SYS_PTRACE\n"
         );

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::daemon::lock::Peek;
+use crate::daemon::lock::{Holder, Peek};
 
 /// One that is about to end takes a moment; one that is there for so long is held by a driver call.
 const STUCK: Duration = Duration::from_secs(3);
@@ -35,7 +35,7 @@ impl Earlier {
 
     /// The one that is there now.
     pub(super) fn look(&mut self) -> Option<InTheWay> {
-        let Some(pid) = self.lock.as_ref().and_then(Peek::holder) else {
+        let Some(Holder { pid }) = self.lock.as_ref().and_then(Peek::holder) else {
             self.since = None;
             return None;
         };
