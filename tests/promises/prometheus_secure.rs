@@ -1,5 +1,6 @@
 //! Token and TLS, as a real Prometheus uses them.
 
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -74,8 +75,11 @@ fn prometheus_scrapes_with_token_and_tls_and_nobody_else_does() {
          credentials_file: {token}\n",
         folder.display()
     );
+    // Who connects and says nothing keeps no handshake waiting.
+    let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let Some(prometheus) = Prometheus::start(&address, &secure) else { return };
     prometheus.until("count(infertop_gpu_up == 1)", |up| up == 8.0);
+    drop(silent);
     let without = secure.split("    authorization:").next().unwrap();
     let other = Prometheus::start(&address, without).unwrap();
     other.until("up", |up| up == 0.0);
@@ -102,6 +106,7 @@ fn a_token_is_asked_for_and_the_log_never_has_it() {
     assert_eq!(get(&address, "/metrics", &known).unwrap().status, 200);
     assert_eq!(get(&address, "/healthz", "").unwrap().status, 200);
     let health = daemon.json("/v1/health").to_string();
+    assert!(!daemon.log().contains("everybody on this machine"), "{}", daemon.log());
     assert!(!daemon.log().contains(TOKEN) && !health.contains(TOKEN), "{}", daemon.log());
 }
 

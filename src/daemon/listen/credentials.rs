@@ -127,7 +127,7 @@ fn read_now(options: &Metrics) -> Result<Credentials, String> {
 }
 
 fn token(path: &Path) -> Result<Vec<u8>, String> {
-    let bytes = content(path, "the token of the metrics")?;
+    let bytes = secret(path, "the token of the metrics")?;
     let token = bytes.trim_ascii();
     if token.len() < LEAST_TOKEN_BYTES || !token.iter().all(u8::is_ascii_graphic) {
         return Err(format!(
@@ -155,7 +155,7 @@ fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     if chain.is_empty() {
         return Err(broken("the certificate", certificate, &"no certificate in it"));
     }
-    let pem = content(key, "the private key of the metrics")?;
+    let pem = secret(key, "the private key of the metrics")?;
     let private = PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|error| broken("the private key", key, &error))?;
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -163,6 +163,18 @@ fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
         .map_err(|error| broken("the private key", key, &error))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// What nobody else should know.
+fn secret(path: &Path, what: &str) -> Result<Vec<u8>, String> {
+    let bytes = content(path, what)?;
+    if fs::metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0) {
+        log::warning(&format!(
+            "everybody on this machine can read {what}: {0}\n  help: chmod o= {0}",
+            path.display()
+        ));
+    }
+    Ok(bytes)
 }
 
 fn content(path: &Path, what: &str) -> Result<Vec<u8>, String> {
