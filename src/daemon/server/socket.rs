@@ -32,9 +32,8 @@ pub(crate) struct Socket {
 
 /// Binds the socket. Replaces the file of a daemon that is gone, never that of one that answers.
 pub(crate) fn bind(path: &Path, group: Option<&str>) -> anyhow::Result<Socket> {
-    let (folder, name) = match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) => (folder, name),
-        _ => anyhow::bail!("{} is no path for a socket", path.display()),
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        anyhow::bail!("{} is no path for a socket", path.display())
     };
     make_folder(folder)?;
     require_free(path)?;
