@@ -275,10 +275,6 @@ impl App {
                 self.traveller.show_state(&mut self.picture);
                 Flow::Draw
             }
-            Action::Chart(request) => {
-                self.traveller.chart(request, &mut self.picture);
-                Flow::Draw
-            }
         })
     }
 }

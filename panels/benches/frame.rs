@@ -9,6 +9,10 @@ use ratatui::layout::Rect;
 
 #[path = "../tests/screens/boxes.rs"]
 mod boxes;
+#[path = "../tests/screens/pasts.rs"]
+mod pasts;
+#[path = "../tests/screens/picture.rs"]
+mod picture;
 
 fn main() {
     divan::main();
@@ -41,6 +45,46 @@ fn overview_of_64_gpus(bencher: divan::Bencher) {
     let shown = boxes::large_box();
     let mut ui = Ui::new(Theme::new(Depth::True, false));
     let area = Rect::new(0, 0, 200, 100);
+    let mut buf = Buffer::empty(area);
+    bencher.bench_local(|| {
+        buf.reset();
+        ui.draw(&shown.view(), area, &mut buf);
+    });
+}
+
+/// A week in a chart: as many points as there are dots.
+#[divan::bench]
+fn week_of_eight_gpus(bencher: divan::Bencher) {
+    let mut shown = pasts::remembered();
+    let mut ui = Ui::new(Theme::new(Depth::True, false));
+    ui.show("history");
+    let area = Rect::new(0, 0, 200, 50);
+    pasts::draw(&mut ui, &mut shown, 200, 50);
+    let mut buf = Buffer::empty(area);
+    bencher.bench_local(|| {
+        buf.reset();
+        ui.draw(&shown.view(), area, &mut buf);
+    });
+}
+
+/// Sixty-four GPUs with eighteen links each: those of one are drawn.
+#[divan::bench]
+fn curves_of_1152_links(bencher: divan::Bencher) {
+    let mut shown = pasts::remembered();
+    let mut ui = Ui::new(Theme::new(Depth::True, false));
+    ui.show("history");
+    let area = Rect::new(0, 0, 200, 50);
+    pasts::draw(&mut ui, &mut shown, 200, 50);
+    if let Some(panels::view::Chart { answer: Some(Ok(past)), .. }) = &mut shown.past.chart {
+        let one = past.series[0].clone();
+        past.series = (0..1152)
+            .map(|link| probes::past::Series {
+                subject: (link / 18).to_string(),
+                label: (link % 18).to_string(),
+                ..one.clone()
+            })
+            .collect();
+    }
     let mut buf = Buffer::empty(area);
     bencher.bench_local(|| {
         buf.reset();

@@ -50,8 +50,6 @@ pub enum Action {
     Copy(String),
     /// Show another moment.
     Travel(Travel),
-    /// Ask for a metric over time; the answer comes with a later view.
-    Chart(ChartRequest),
 }
 
 /// Which other moment to show.

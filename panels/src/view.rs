@@ -84,11 +84,13 @@ impl View<'_> {
         }
     }
 
-    /// The newest moment that can be shown: now, or the end of the recording.
+    /// The newest moment that can be shown: now, where the picture is held, or the end of the
+    /// recording.
     pub(crate) fn newest_ms(&self) -> u64 {
         match (&self.feed.source, self.past.span) {
             (Source::Recording, Some(span)) => span.to_ms,
             (Source::Recording, None) => self.at_ms(),
+            _ if self.feed.paused => self.at_ms(),
             _ => self.now_ms,
         }
     }

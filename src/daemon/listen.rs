@@ -11,6 +11,7 @@ mod credentials;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const BREATH: Duration = Duration::from_millis(100);
 /// How long a client is waited for.
 const PATIENCE: Patience = Patience::USUAL;
+
 /// How serving stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exposition {
@@ -159,7 +161,7 @@ async fn connection(
     let tls = credentials.tls.clone();
     let service = service_fn(move |request| {
         standing.ask();
-        std::future::ready(answers.answer(&request, &credentials))
+        std::future::ready(Ok::<_, Infallible>(answers.answer(&request, &credentials)))
     });
     // What goes wrong here is the client's.
     let _ = match tls {

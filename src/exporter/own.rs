@@ -29,12 +29,15 @@ pub(super) struct Row {
     pub(super) pick: Pick,
 }
 
+/// Values of the labels, and a number.
+type Labelled = (Vec<String>, f64);
+
 /// How a row is taken.
 pub(super) enum Pick {
     /// One number without labels, or none.
     One(fn(&Facts) -> Option<f64>),
     /// Values of the labels in their order, and a number.
-    Each(fn(&Facts) -> Vec<(Vec<String>, f64)>),
+    Each(fn(&Facts) -> Vec<Labelled>),
 }
 
 /// The rows of some facts.

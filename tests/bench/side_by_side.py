@@ -80,7 +80,43 @@ class Box:
         return counts
 
 
-class Program:
+class Running:
+    """A process, `self.pid`, and everything below it."""
+
+    def tree(self):
+        """The program and everything below it."""
+        parents = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                try:
+                    rest = Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()
+                    parents.setdefault(int(rest[1]), []).append(int(entry))
+                except (OSError, IndexError):
+                    pass
+        found, todo = [], [self.pid]
+        while todo:
+            pid = todo.pop()
+            found.append(pid)
+            todo += parents.get(pid, [])
+        return found
+
+    def cpu_seconds(self, pids=None):
+        # The scheduler's own nanoseconds; clock ticks would be too coarse.
+        total = 0
+        for pid in pids or self.tree():
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                total += int((task / "schedstat").read_text().split()[0])
+        return total / 1e9
+
+    def pss_mib(self):
+        total = 0
+        for pid in self.tree():
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            total += int(re.search(r"^Pss:\s+(\d+)", text, re.M).group(1))
+        return total / 1024
+
+
+class Program(Running):
     """A program in a terminal of so many rows and columns."""
 
     def __init__(self, command, box, rows=40, columns=120):
@@ -111,38 +147,6 @@ class Program:
 
     def type(self, keys):
         os.write(self.terminal, keys.encode())
-
-    def tree(self):
-        """The program and everything below it."""
-        parents = {}
-        for entry in os.listdir("/proc"):
-            if entry.isdigit():
-                try:
-                    rest = Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()
-                    parents.setdefault(int(rest[1]), []).append(int(entry))
-                except (OSError, IndexError):
-                    pass
-        found, todo = [], [self.pid]
-        while todo:
-            pid = todo.pop()
-            found.append(pid)
-            todo += parents.get(pid, [])
-        return found
-
-    def cpu_seconds(self):
-        # The scheduler's own nanoseconds; clock ticks would be too coarse.
-        total = 0
-        for pid in self.tree():
-            for task in Path(f"/proc/{pid}/task").iterdir():
-                total += int((task / "schedstat").read_text().split()[0])
-        return total / 1e9
-
-    def pss_mib(self):
-        total = 0
-        for pid in self.tree():
-            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            total += int(re.search(r"^Pss:\s+(\d+)", text, re.M).group(1))
-        return total / 1024
 
     def end(self, key="q"):
         try:

@@ -167,7 +167,7 @@ impl Panel for History {
                 self.only = !self.only;
                 Reply::Redraw
             }
-            Command::Open => self.open(),
+            Command::Open => self.open(view),
             Command::Copy => Reply::Copy(self.copied(view)),
             _ => Reply::Ignored,
         }
@@ -185,7 +185,7 @@ impl Panel for History {
         });
         let Some((_, _, row)) = hit.cloned() else { return Reply::Ignored };
         if self.list.selected() == Some(&row) {
-            return self.open();
+            return self.open(view);
         }
         self.list.choose(row);
         self.follow(view, focus);
@@ -255,9 +255,13 @@ impl History {
         Reply::Redraw
     }
 
-    fn open(&mut self) -> Reply {
+    fn open(&mut self, view: &View) -> Reply {
         match self.list.selected() {
-            Some(Row::Mark(key)) => Reply::Travel(Travel::To { ms: key.at_ms() }),
+            // To the first snapshot that could show it.
+            Some(Row::Mark(key)) => {
+                let ms = key.at_ms().saturating_add(window::interval_ms(view));
+                Reply::Travel(Travel::To { ms: ms.min(view.newest_ms()) })
+            }
             _ => self.choose_metric(),
         }
     }

@@ -188,7 +188,11 @@ fn enter_on_what_happened_travels_there() {
         text.contains("since 02:51:07  process 48233: an engine whose server is gone holds 73.1"),
         "{text}"
     );
-    assert_eq!(hand.press(KeyCode::Enter), Action::Travel(Travel::To { ms: NOW - 21 * MINUTE }));
+    assert_eq!(
+        hand.press(KeyCode::Enter),
+        Action::Travel(Travel::To { ms: NOW - 21 * MINUTE + 1000 }),
+        "the first snapshot that could show it"
+    );
     let Action::Copy(words) = hand.type_text("y") else { panic!("y copies it") };
     assert!(words.contains("73.1 GiB"), "{words}");
 }
@@ -314,7 +318,21 @@ fn a_subject_without_values_has_a_dash_and_a_reason() {
     hand.shown.past.chart = Some(Chart { request, answer: Some(Ok(past)) });
     let text = picture::text(&picture::draw(&mut hand.ui, &hand.shown.view(), 80, 24));
     assert!(text.contains("›GPU 0       –"), "{text}");
-    assert!(text.contains("now: not supported"), "{text}");
+    assert!(text.contains("GPU 0 has no value here: not supported"), "{text}");
+}
+
+#[test]
+fn a_gpu_that_did_not_come_back_is_not_missing_unseen() {
+    let mut hand = Hand::on(pasts::remembered());
+    if let Some(Chart { answer: Some(Ok(past)), .. }) = &mut hand.shown.past.chart {
+        past.series.remove(5);
+    }
+    for _ in 0..5 {
+        hand.press(KeyCode::Down);
+    }
+    let text = picture::text(&picture::draw(&mut hand.ui, &hand.shown.view(), 80, 24));
+    assert!(text.contains("›GPU 5       ?       ?       ?       ?"), "{text}");
+    assert!(text.contains("GPU 5 has no value here: no answer for"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Pasts to draw: a day that is remembered, with values for whatever is asked and what happened.
+#![allow(dead_code, reason = "the bench and the tests each use a part")]
 
 use panels::ui::Ui;
 use panels::view::{Chart, ChartRequest, Source};

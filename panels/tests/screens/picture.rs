@@ -1,5 +1,6 @@
 //! A buffer as text, with its styles: the cells, then what each run of cells looks like. A lost
 //! colour changes the text.
+#![allow(dead_code, reason = "the bench and the tests each use a part")]
 
 use std::fmt::Write;
 

@@ -1,6 +1,5 @@
 //! What is answered to a request.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use http_body_util::Full;
@@ -28,15 +27,11 @@ impl Answers {
         Self { exporter, hub }
     }
 
-    /// Never fails, never waits.
-    pub(super) fn answer<B>(
-        &self,
-        request: &Request<B>,
-        credentials: &Credentials,
-    ) -> Result<Answer, Infallible> {
+    /// Waits for nothing.
+    pub(super) fn answer<B>(&self, request: &Request<B>, credentials: &Credentials) -> Answer {
         let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
         let is_known = credentials.admit(given);
-        Ok(match (request.method(), request.uri().path()) {
+        match (request.method(), request.uri().path()) {
             (&Method::GET | &Method::HEAD, "/metrics") if is_known => {
                 let format = Format::wanted(request.headers());
                 answer(StatusCode::OK, format.content_type(), self.exporter.answer(format))
@@ -54,7 +49,7 @@ impl Answers {
                 StatusCode::NOT_FOUND,
                 "here are /metrics and /healthz; the rest is served on the unix socket\n",
             ),
-        })
+        }
     }
 
     /// Whether the daemon does its work. Probes carry no token, so without one the reasons, which

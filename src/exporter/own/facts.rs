@@ -96,8 +96,8 @@ impl Facts {
         let driver = &self.last()?.driver;
         let listed = self.gpus().count();
         let counted = driver.gpu_count.get().map(|count| count as usize);
-        let own_bus = driver.pci_gpus.value().filter(|_| driver.container.is_none());
-        let on_bus = own_bus.map(|gpus| {
+        let seen = driver.pci_gpus.value().filter(|_| driver.container.is_none());
+        let on_bus = seen.map(|gpus| {
             gpus.iter().filter(|gpu| !PASSED_ON.contains(&gpu.driver.as_str())).count()
         });
         let known = (listed > 0).then_some(listed);

@@ -6,7 +6,7 @@ use probes::finding::Severity;
 use prometheus_client::metrics::MetricType;
 
 use super::facts::{Facts, gpu_of};
-use super::{Pick, Row};
+use super::{Labelled, Pick, Row};
 use crate::exporter::tables::labels;
 use crate::store::StoreState;
 
@@ -32,7 +32,7 @@ const fn each(
     kind: MetricType,
     labels: &'static [&'static str],
     help: &'static str,
-    pick: fn(&Facts) -> Vec<(Vec<String>, f64)>,
+    pick: fn(&Facts) -> Vec<Labelled>,
 ) -> Row {
     Row { name, kind, labels, help, pick: Pick::Each(pick) }
 }

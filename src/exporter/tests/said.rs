@@ -236,8 +236,8 @@ fn both_formats_say_the_same_and_openmetrics_says_that_it_is_whole() {
     // What is of this very answer differs.
     let samples = |format| -> Vec<String> {
         let text = the_box.exporter.answer(format);
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
-        let of_the_tables = lines.filter(|line| line.starts_with("infertop_gpu_"));
+        let said = text.lines().filter(|line| !line.starts_with('#'));
+        let of_the_tables = said.filter(|line| line.starts_with("infertop_gpu_"));
         of_the_tables.map(String::from).collect()
     };
     assert_eq!(samples(Format::Text), samples(Format::OpenMetrics));

@@ -14,6 +14,7 @@ use crate::input::{Input, Typed};
 use crate::keys::Command;
 use crate::list::List;
 use crate::text;
+use crate::value::Value;
 use crate::view::View;
 use crate::words;
 
@@ -47,6 +48,25 @@ pub(super) fn rows() -> Vec<Row> {
 pub(super) fn find(name: &str) -> Option<Row> {
     let gpu = nvml::metrics().find(|metric| metric.name == name).map(row);
     gpu.or_else(|| HOST_METRICS.iter().find(|metric| metric.name == name).map(row))
+}
+
+/// Whether a metric is about GPUs.
+pub(super) fn is_of_gpus(name: &str) -> bool {
+    nvml::metrics().any(|metric| metric.name == name)
+}
+
+/// Why a subject has no value of a metric, as far as the snapshot tells.
+pub(super) fn why_missing(view: &View, name: &str, subject: &str) -> Value {
+    let gpu = view.snapshot.gpus.iter().find(|gpu| words::gpu_key(gpu) == subject);
+    let absence = absence(view, name, subject);
+    let never = matches!(absence, Some(Absence::Unsupported | Absence::TooOld));
+    let silence = gpu.and_then(|gpu| words::silence(gpu, view.at_ms())).filter(|_| !never);
+    let stored = || "nothing was stored in this stretch".to_string();
+    match (silence, absence) {
+        (Some(reason), _) => Value { reason, ..Value::absent(&Absence::NoAnswer) },
+        (None, Some(why)) => Value::absent(&why),
+        (None, None) => Value { reason: stored(), ..Value::absent(&Absence::NotRead) },
+    }
 }
 
 /// Why a subject has no value of a metric now, as far as the snapshot tells.

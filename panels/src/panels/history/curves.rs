@@ -43,19 +43,50 @@ pub(super) struct Summary {
     pub(super) max: f64,
 }
 
+/// Curves that are drawn together; of more, those of one subject are.
+const MOST: usize = 64;
+
 /// All curves of a metric.
 pub(super) struct Curves {
     pub(super) from_ms: u64,
     pub(super) step_ms: u64,
     pub(super) all: Vec<Curve>,
     pub(super) is_counter: bool,
+    /// Curves of other subjects, of which there are too many.
+    pub(super) left_out: usize,
 }
 
 impl Curves {
-    /// The curves of what came back; `label` is what the metric's label is called.
-    pub(super) fn new(past: &MetricPast, unit: Unit, kind: Kind, label: Option<&str>) -> Self {
+    /// Adds an empty curve for each of these subjects that did not come back, in their order, so
+    /// that none is missing unseen.
+    pub(super) fn add_missing(&mut self, subjects: &[(String, String)]) {
+        for (subject, name) in subjects {
+            if self.all.iter().all(|curve| curve.key.subject != *subject) {
+                let key = CurveKey { subject: subject.clone(), label: String::new() };
+                self.all.push(Curve { key, name: name.clone(), points: Vec::new(), total: None });
+            }
+        }
+        self.all.sort_by_key(|curve| {
+            let place = subjects.iter().position(|(subject, _)| *subject == curve.key.subject);
+            place.unwrap_or(usize::MAX)
+        });
+    }
+
+    /// The curves of what came back; `label` is what the metric's label is called, `focus` the
+    /// subject that is looked at.
+    pub(super) fn new(
+        past: &MetricPast,
+        unit: Unit,
+        (kind, label): (Kind, Option<&str>),
+        focus: Option<&str>,
+    ) -> Self {
         let is_counter = kind == Kind::Counter;
-        let all = past.series.iter().map(|series| {
+        let has = |subject: &&str| past.series.iter().any(|series| series.subject == *subject);
+        let first = past.series.first().map(|series| series.subject.as_str());
+        let alone = focus.filter(has).or(first).filter(|_| past.series.len() > MOST);
+        let shown =
+            past.series.iter().filter(|series| alone.is_none_or(|one| series.subject == one));
+        let all = shown.map(|series| {
             let raw = points(series, unit);
             let name = match (series.label.as_str(), label) {
                 ("", _) | (_, None) => series.name.clone(),
@@ -69,8 +100,10 @@ impl Curves {
                 total: total.filter(|_| is_counter),
             }
         });
-        let all = all.collect();
-        Self { from_ms: past.from_ms, step_ms: past.step_ms.max(1), all, is_counter }
+        let all: Vec<Curve> = all.take(MOST).collect();
+        let left_out = past.series.len() - all.len();
+        let step_ms = past.step_ms.max(1);
+        Self { from_ms: past.from_ms, step_ms, all, is_counter, left_out }
     }
 
     /// The middle of a step.
@@ -189,7 +222,7 @@ mod tests {
     #[test]
     fn gaps_stay_gaps_and_count_for_nothing() {
         let past = past(&[Some(1.0), None, Some(3.0)]);
-        let curves = Curves::new(&past, Unit::of("m"), Kind::Gauge, Some("link"));
+        let curves = Curves::new(&past, Unit::of("m"), (Kind::Gauge, Some("link")), None);
         let curve = &curves.all[0];
         assert_eq!(curve.name, "GPU 0 link 4");
         let all = (0, u64::MAX);
@@ -206,11 +239,28 @@ mod tests {
     }
 
     #[test]
+    fn of_too_many_curves_those_of_the_subject_looked_at_are_drawn() {
+        let one = past(&[Some(1.0)]).series.remove(0);
+        let series = (0..200).map(|link| Series {
+            subject: (link / 18).to_string(),
+            label: (link % 18).to_string(),
+            ..one.clone()
+        });
+        let past = MetricPast { series: series.collect(), step_ms: 1, ..MetricPast::default() };
+        let count = |focus| {
+            let curves = Curves::new(&past, Unit::of("m"), (Kind::Gauge, None), focus);
+            (curves.all[0].key.subject.clone(), curves.all.len(), curves.left_out)
+        };
+        assert_eq!(count(Some("3")), ("3".into(), 18, 182));
+        assert_eq!(count(Some("gone")), ("0".into(), 18, 182));
+    }
+
+    #[test]
     fn a_counter_is_what_it_has_grown_across_a_restart_too() {
         let mut past = past(&[Some(100.0), Some(104.0), None, Some(2.0), Some(2.0)]);
         past.series[0].min = past.series[0].mean.clone();
         past.series[0].max = past.series[0].mean.clone();
-        let curves = Curves::new(&past, Unit::of("m_total"), Kind::Counter, None);
+        let curves = Curves::new(&past, Unit::of("m_total"), (Kind::Counter, None), None);
         let means: Vec<_> = curves.all[0].points.iter().map(|p| p.map(|p| p.mean)).collect();
         assert_eq!(means, [Some(0.0), Some(4.0), None, Some(6.0), Some(6.0)]);
         assert_eq!(curves.all[0].total, Some(2.0));

@@ -11,6 +11,7 @@ use crate::canvas::Canvas;
 use crate::list;
 use crate::panels::Focus;
 use crate::view::View;
+use crate::words;
 
 /// How the rows are shared out.
 struct Rows {
@@ -46,10 +47,20 @@ impl History {
         let row = choice::find(self.metric);
         let unit = Unit::of(self.metric);
         let known = self.known(view);
-        let curves = match (known, row) {
-            (Ok(Some(past)), Some(row)) => Some(Curves::new(past, unit, row.kind, row.label)),
+        let mut curves = match (known, row) {
+            (Ok(Some(past)), Some(row)) => {
+                Some(Curves::new(past, unit, (row.kind, row.label), focus.gpu.as_deref()))
+            }
             _ => None,
         };
+        if let Some(curves) = &mut curves
+            && choice::is_of_gpus(self.metric)
+            && curves.left_out == 0
+        {
+            let gpus = view.snapshot.gpus.iter();
+            let names = gpus.map(|gpu| (words::gpu_key(gpu), format!("GPU {}", gpu.label())));
+            curves.add_missing(&names.collect::<Vec<_>>());
+        }
         let marks = marks::within(view, self.window.ends());
         let keys: Vec<CurveKey> =
             curves.iter().flat_map(|curves| &curves.all).map(|curve| curve.key.clone()).collect();
@@ -134,7 +145,8 @@ impl History {
         }
         for (at, y) in shown.zip(head..) {
             let curve = &curves.all[at];
-            plan.row(&mut part, y, curve, self.curve.as_ref() == Some(&curve.key));
+            let missing = || choice::why_missing(view, self.metric, &curve.key.subject).text;
+            plan.row(&mut part, y, curve, self.curve.as_ref() == Some(&curve.key), missing);
             self.row_drawn(&mut part, y, x, at, Row::Curve(curve.key.clone()));
         }
     }
@@ -189,11 +201,13 @@ impl History {
             Some(Row::Curve(key)) => {
                 let curve =
                     curves.and_then(|curves| curves.all.iter().find(|curve| curve.key == *key));
-                let empty = curve.filter(|curve| curve.points.iter().all(Option::is_none));
-                match empty.and_then(|_| choice::absence(view, self.metric, &key.subject)) {
-                    Some(why) => format!("no value here: {why}"),
-                    None => state::reading(view, curves),
+                let empty = curve.is_some_and(|curve| curve.points.iter().all(Option::is_none));
+                if !empty {
+                    return state::reading(view, curves);
                 }
+                let why = choice::why_missing(view, self.metric, &key.subject).reason;
+                let name = curve.map_or("", |curve| curve.name.as_str());
+                format!("{name} has no value here: {why}")
             }
             None => state::reading(view, curves),
         }

@@ -95,7 +95,14 @@ impl<'a> Plan<'a> {
     }
 
     /// A subject with its figures.
-    pub(super) fn row(&self, canvas: &mut Canvas, y: u16, curve: &Curve, selected: bool) {
+    pub(super) fn row(
+        &self,
+        canvas: &mut Canvas,
+        y: u16,
+        curve: &Curve,
+        selected: bool,
+        why_missing: impl Fn() -> String,
+    ) {
         let theme = canvas.theme;
         let style = if selected { theme.strong() } else { theme.text() };
         if selected {
@@ -108,10 +115,10 @@ impl<'a> Plan<'a> {
             Some(at) => self.curves.at(curve, at),
             None => sum.as_ref().filter(|sum| sum.last_ms >= self.fresh_ms).map(|sum| sum.last),
         };
-        let missing = if sum.is_some() { "?" } else { "–" };
+        let missing = if sum.is_some() { "?".into() } else { why_missing() };
         let write = |value: Option<f64>| match value {
             Some(value) => unit::write(value, self.decimals),
-            None => missing.into(),
+            None => missing.clone(),
         };
         let texts: Vec<String> = if self.curves.is_counter {
             vec![write(now), write(curve.total)]

@@ -88,5 +88,8 @@ pub(super) fn reading(view: &View, curves: Option<&Curves>) -> String {
             format!("each point: mean of {step}, shade min to max")
         }
     });
-    since.into_iter().chain(points).collect::<Vec<_>>().join(" · ")
+    let alone = curves.filter(|curves| curves.left_out > 0).map(|curves| {
+        format!("{} curves of others left out: choose a GPU on the overview", curves.left_out)
+    });
+    alone.into_iter().chain(since).chain(points).collect::<Vec<_>>().join(" · ")
 }
