@@ -73,7 +73,10 @@ pub(crate) async fn serve(hub: Arc<Hub>, options: Metrics) {
     tokio::join!(keep_fresh(options, sender), accept(hub, listener, fresh));
 }
 
-async fn open(address: SocketAddr, options: &Metrics) -> Result<(TcpListener, Credentials), String> {
+async fn open(
+    address: SocketAddr,
+    options: &Metrics,
+) -> Result<(TcpListener, Credentials), String> {
     let credentials = credentials::read(options.clone()).await?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         format!(
@@ -115,11 +118,7 @@ fn warning(address: SocketAddr, credentials: &Credentials) -> Option<String> {
     Some(format!("metrics are served on {address} without {missing}"))
 }
 
-async fn accept(
-    hub: Arc<Hub>,
-    listener: TcpListener,
-    fresh: watch::Receiver<Arc<Credentials>>,
-) {
+async fn accept(hub: Arc<Hub>, listener: TcpListener, fresh: watch::Receiver<Arc<Credentials>>) {
     let answers = Arc::new(Answers::new(Exporter::new(Arc::clone(&hub)), hub));
     let mut crowd = Crowd::new(Arc::new(Counters::default()));
     loop {

@@ -50,7 +50,9 @@ impl Collector for Own {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for row in ROWS {
             let picked = match row.pick {
-                Pick::One(pick) => pick(&self.0).map(|value| (Vec::new(), value)).into_iter().collect(),
+                Pick::One(pick) => {
+                    pick(&self.0).map(|value| (Vec::new(), value)).into_iter().collect()
+                }
                 Pick::Each(pick) => pick(&self.0),
             };
             // A series that stands twice takes the whole scrape down.

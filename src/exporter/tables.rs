@@ -8,13 +8,13 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::metrics::MetricType;
 use probes::host::HOST_METRICS;
 use probes::metric::{Kind, Metric, Pick};
 use probes::nvml;
 use probes::snapshot::{Gpu, Snapshot};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
 
 use super::family::{Sample, write};
 use crate::moment::Moment;

@@ -47,12 +47,13 @@ impl Answers {
                 "Bearer realm=\"infertop\"",
             ),
             (&Method::GET | &Method::HEAD, "/healthz") => self.health(is_known),
-            (_, "/metrics" | "/healthz") => with(
-                plain(StatusCode::METHOD_NOT_ALLOWED, "ask with GET\n"),
-                ALLOW,
-                "GET, HEAD",
+            (_, "/metrics" | "/healthz") => {
+                with(plain(StatusCode::METHOD_NOT_ALLOWED, "ask with GET\n"), ALLOW, "GET, HEAD")
+            }
+            _ => plain(
+                StatusCode::NOT_FOUND,
+                "here are /metrics and /healthz; the rest is served on the unix socket\n",
             ),
-            _ => plain(StatusCode::NOT_FOUND, "here are /metrics and /healthz; the rest is served on the unix socket\n"),
         })
     }
 

@@ -81,7 +81,10 @@ pub(super) async fn keep_fresh(options: Metrics, sender: watch::Sender<Arc<Crede
                 sender.send_replace(Arc::new(credentials));
             }
             Ok(Some(Err(why))) => {
-                trouble.say(Level::Error, &format!("{why}\n  help: the last good one holds until then"));
+                trouble.say(
+                    Level::Error,
+                    &format!("{why}\n  help: the last good one holds until then"),
+                );
             }
             Ok(None) | Err(_) => {}
         }

@@ -138,7 +138,8 @@ async fn with_a_token_only_who_knows_it_reads() {
     listening.hub.sampling.send_replace(Sampling::Ended { since_ms: 1, why: "signal 9".into() });
     let (status, text) = listening.ask("GET /healthz", "").await;
     assert!(status == 503 && text.ends_with("\r\n\r\ndegraded\n"), "{text}");
-    let (_, text) = listening.ask("GET /healthz", &format!("authorization: Bearer {TOKEN}\r\n")).await;
+    let (_, text) =
+        listening.ask("GET /healthz", &format!("authorization: Bearer {TOKEN}\r\n")).await;
     assert!(text.ends_with("signal 9\n"), "{text}");
 }
 
@@ -207,7 +208,8 @@ fn others_can_reach_it_only_with_a_warning_or_with_token_and_tls() {
         credentials.token = token.then(|| TOKEN.into());
         credentials
     };
-    let warning = |address: &str, token| super::warning(address.parse().unwrap(), &credentials(token));
+    let warning =
+        |address: &str, token| super::warning(address.parse().unwrap(), &credentials(token));
     assert_eq!(warning("127.0.0.1:9836", false), None);
     assert_eq!(warning("[::1]:9836", false), None);
     for address in ["0.0.0.0:9836", "[::]:9836", "192.0.2.7:9836"] {

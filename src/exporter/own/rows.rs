@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use prometheus_client::metrics::MetricType;
 use probes::finding::Severity;
+use prometheus_client::metrics::MetricType;
 
 use super::facts::{Facts, gpu_of};
 use super::{Pick, Row};
@@ -19,19 +19,11 @@ const fn one(
     Row { name, kind, labels: &[], help, pick: Pick::One(pick) }
 }
 
-const fn gauge(
-    name: &'static str,
-    help: &'static str,
-    pick: fn(&Facts) -> Option<f64>,
-) -> Row {
+const fn gauge(name: &'static str, help: &'static str, pick: fn(&Facts) -> Option<f64>) -> Row {
     one(name, MetricType::Gauge, help, pick)
 }
 
-const fn counter(
-    name: &'static str,
-    help: &'static str,
-    pick: fn(&Facts) -> Option<f64>,
-) -> Row {
+const fn counter(name: &'static str, help: &'static str, pick: fn(&Facts) -> Option<f64>) -> Row {
     one(name, MetricType::Counter, help, pick)
 }
 
@@ -45,21 +37,14 @@ const fn each(
     Row { name, kind, labels, help, pick: Pick::Each(pick) }
 }
 
-const SEVERITIES: [(Severity, &str); 3] = [
-    (Severity::Critical, "critical"),
-    (Severity::Warning, "warning"),
-    (Severity::Info, "info"),
-];
+const SEVERITIES: [(Severity, &str); 3] =
+    [(Severity::Critical, "critical"), (Severity::Warning, "warning"), (Severity::Info, "info")];
 
 /// What the daemon says besides the metric tables.
 pub(in crate::exporter) const ROWS: &[Row] = &[
-    each(
-        "infertop_build_info",
-        MetricType::Info,
-        &["version"],
-        "Version of the daemon.",
-        |_| vec![(vec![env!("CARGO_PKG_VERSION").into()], 1.0)],
-    ),
+    each("infertop_build_info", MetricType::Info, &["version"], "Version of the daemon.", |_| {
+        vec![(vec![env!("CARGO_PKG_VERSION").into()], 1.0)]
+    }),
     gauge("infertop_start_time_seconds", "When the daemon started, since 1970.", |facts| {
         Some(facts.started_ms as f64 / 1000.0)
     }),
@@ -155,7 +140,9 @@ pub(in crate::exporter) const ROWS: &[Row] = &[
             let Some(findings) = facts.findings() else { return Vec::new() };
             let count = |severity| findings.iter().filter(|f| f.severity == severity).count();
             let counted = SEVERITIES.iter();
-            counted.map(|(severity, name)| (vec![(*name).into()], count(*severity) as f64)).collect()
+            counted
+                .map(|(severity, name)| (vec![(*name).into()], count(*severity) as f64))
+                .collect()
         },
     ),
     each(
@@ -167,7 +154,8 @@ pub(in crate::exporter) const ROWS: &[Row] = &[
             let findings = facts.findings().into_iter().flatten();
             let known: BTreeSet<[String; 3]> = findings
                 .map(|finding| {
-                    let named = SEVERITIES.iter().find(|(severity, _)| *severity == finding.severity);
+                    let named =
+                        SEVERITIES.iter().find(|(severity, _)| *severity == finding.severity);
                     let severity = named.map_or("", |(_, name)| name);
                     [finding.cause.clone(), severity.into(), gpu_of(finding)]
                 })
@@ -175,9 +163,11 @@ pub(in crate::exporter) const ROWS: &[Row] = &[
             known.into_iter().map(|labels| (labels.into(), 1.0)).collect()
         },
     ),
-    gauge("infertop_sampler_up", "1 while snapshots come; 0 when none is new or wanted.", |facts| {
-        Some(truth(facts.fresh().is_some()))
-    }),
+    gauge(
+        "infertop_sampler_up",
+        "1 while snapshots come; 0 when none is new or wanted.",
+        |facts| Some(truth(facts.fresh().is_some())),
+    ),
     counter("infertop_sampler_starts_total", "Times that the sampler was started.", |facts| {
         Some(facts.sampler_starts as f64)
     }),
@@ -201,10 +191,14 @@ pub(in crate::exporter) const ROWS: &[Row] = &[
         Some(truth(facts.store.state == StoreState::Ok))
     }),
     gauge("infertop_store_bytes", "Size of the history.", |facts| Some(facts.store.bytes as f64)),
-    gauge("infertop_store_span_seconds", "Stretch of time that whole snapshots are kept of.", |facts| {
-        let span = facts.store.span?;
-        Some(span.to_ms.saturating_sub(span.from_ms) as f64 / 1000.0)
-    }),
+    gauge(
+        "infertop_store_span_seconds",
+        "Stretch of time that whole snapshots are kept of.",
+        |facts| {
+            let span = facts.store.span?;
+            Some(span.to_ms.saturating_sub(span.from_ms) as f64 / 1000.0)
+        },
+    ),
     counter("infertop_store_snapshots_total", "Snapshots written to the history.", |facts| {
         Some(facts.store.frames_kept as f64)
     }),

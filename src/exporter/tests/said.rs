@@ -117,7 +117,10 @@ fn an_old_snapshot_tells_nothing_of_now_but_its_age() {
     let samples = the_box.samples();
     let of_gpus = samples.iter().filter(|line| line.starts_with("infertop_gpu_"));
     let of_gpus: Vec<&String> = of_gpus.collect();
-    assert_eq!(of_gpus, ["infertop_gpu_info{gpu=\"0\",uuid=\"GPU-0\"} 1", "infertop_gpu_up{gpu=\"0\"} 0"]);
+    assert_eq!(
+        of_gpus,
+        ["infertop_gpu_info{gpu=\"0\",uuid=\"GPU-0\"} 1", "infertop_gpu_up{gpu=\"0\"} 0"]
+    );
     assert!(!samples.iter().any(|line| line.starts_with("infertop_host_")));
     assert_eq!(the_box.of("infertop_sampler_up"), [" 0"]);
     assert_eq!(the_box.of("infertop_gpus_expected"), [" 1"]);
@@ -205,8 +208,7 @@ fn what_a_process_brings_in_is_in_no_label() {
         ..Finding::default()
     };
     let the_box = Box::new();
-    let snapshot =
-        Snapshot { gpus: vec![gpu], processes: vec![process], ..Snapshot::default() };
+    let snapshot = Snapshot { gpus: vec![gpu], processes: vec![process], ..Snapshot::default() };
     let findings = vec![finding(424_242), finding(424_243)];
     the_box.tick_of_age(snapshot, Duration::ZERO, findings);
     assert_eq!(the_box.of("infertop_gpu_holders"), ["{gpu=\"0\"} 1"]);
@@ -239,7 +241,9 @@ fn both_formats_say_the_same_and_openmetrics_says_that_it_is_whole() {
         of_the_tables.map(String::from).collect()
     };
     assert_eq!(samples(Format::Text), samples(Format::OpenMetrics));
-    assert!(the_box.samples().contains("infertop_gpu_nvlink_replays_total{gpu=\"3\",link=\"2\"} 4"));
+    assert!(
+        the_box.samples().contains("infertop_gpu_nvlink_replays_total{gpu=\"3\",link=\"2\"} 4")
+    );
     let text = the_box.exporter.answer(Format::Text);
     assert!(text.contains("# TYPE infertop_gpu_nvlink_replays_total counter\n"), "{text}");
     assert!(text.contains("# TYPE infertop_gpu_info gauge\n"));
