@@ -39,7 +39,10 @@ fn main() -> anyhow::Result<()> {
         output.write_all(&bytes)?;
     }
     output.flush()?;
-    Ok(())
+    // Who reads has still to write; an end would be taken for a sampler that broke down.
+    loop {
+        std::thread::park();
+    }
 }
 
 struct Options {

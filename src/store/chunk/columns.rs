@@ -93,6 +93,10 @@ impl Column {
         self.rest.push(value);
     }
 
+    pub(super) fn last(&self) -> u64 {
+        self.rest.last().copied().unwrap_or(self.first)
+    }
+
     pub(super) fn changes(&self) -> bool {
         !self.rest.is_empty()
     }
@@ -189,7 +193,7 @@ impl Teller {
     }
 
     fn choose(&self, told: &mut Told, column: &Column, values: &[u64], steps: &[u64]) {
-        let mut best = Best { told, least: f64::INFINITY };
+        let mut best = Best { told, least: u64::MAX };
         let negated: Vec<u64> = steps.iter().map(|step| step.wrapping_neg()).collect();
         let like = self.columns.get(column.like as usize).map(|model| model.0);
         let form = best.told.form;
@@ -257,7 +261,7 @@ impl Teller {
 
 struct Best<'a> {
     told: &'a mut Told,
-    least: f64,
+    least: u64,
 }
 
 impl Best<'_> {
@@ -282,7 +286,7 @@ impl Best<'_> {
                 _ => zigzag(part),
             };
         }
-        let cost = numbers.iter().map(|number| (*number as f64 + 1.0).log2()).sum();
+        let cost = numbers.iter().map(|number| u64::from(u64::BITS - number.leading_zeros())).sum();
         if cost < self.least {
             let told = &mut *self.told;
             (told.mode, told.back, told.floor, told.unit) = (mode, back, floor / unit, unit);

@@ -180,7 +180,7 @@ impl Unpacker {
             msgpack::put(frame, if is_map { Token::Map(length) } else { Token::Array(length) });
         }
         for index in 0..length {
-            let child = self.tree.place(place).order.get(index).copied().context(SHORT)?;
+            let child = self.tree.place(place).order[index];
             let mut into = frame.as_deref_mut();
             if is_map {
                 if !shown(self, child) {
@@ -202,13 +202,14 @@ impl Unpacker {
     fn value(&mut self, place: u32, class: Class) -> anyhow::Result<u64> {
         let known = self.tree.place(place).columns[class as usize];
         let at = if known == NONE { self.begin(place, class)? } else { known as usize };
-        let column = self.columns.get_mut(at).context(SHORT)?;
+        let column = &mut self.columns[at];
         let number = if column.values.is_empty() {
             column.first
-        } else {
-            let number = column.values.get(column.next).copied();
+        } else if let Some(number) = column.values.get(column.next) {
             column.next += 1;
-            number.context("a column of a chunk is too short")?
+            *number
+        } else {
+            anyhow::bail!("a column of a chunk is too short");
         };
         Ok(if class == Class::Double { column.form.double(number, &self.list) } else { number })
     }
