@@ -15,6 +15,8 @@ mod gpu_box;
 mod prometheus_server;
 #[path = "promises/running_daemon.rs"]
 mod running_daemon;
+#[path = "promises/store_kill.rs"]
+mod store_kill;
 #[path = "promises/stream.rs"]
 mod stream;
 #[path = "promises/terminal.rs"]
