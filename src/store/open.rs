@@ -129,9 +129,6 @@ pub(super) fn open(path: &Path) -> Result<Connection, Unusable> {
     if found == 0 {
         // Has an effect before the first table only.
         db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
-        if let Ok(size) = std::env::var("PAGE") {
-            db.execute_batch(&format!("PRAGMA page_size = {size}"))?;
-        }
     }
     db.execute_batch(
         "PRAGMA journal_mode = WAL;

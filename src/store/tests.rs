@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
+use probes::past::MarkKind;
 use probes::snapshot::{Gpu, Health, Snapshot};
 
 use super::*;
@@ -72,7 +73,7 @@ fn keep_all(store: &StoreHandle, moments: &[Arc<Moment>]) {
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !holds() {
         assert!(Instant::now() < deadline, "it never came to this: {what}");
         std::thread::park_timeout(Duration::from_micros(200));
@@ -169,8 +170,7 @@ fn each_start_is_noted_with_its_end() {
     until("the store is open", || store.status().state == StoreState::Ok);
     let marks = place.reader().marks(0, u64::MAX).unwrap();
     let kinds: Vec<_> = marks.iter().map(|mark| mark.kind).collect();
-    use probes::past::MarkKind::{DaemonEnd, DaemonStart};
     // The second start has the time and number of the first: it is the same one.
-    assert_eq!(kinds, [DaemonStart, DaemonEnd]);
+    assert_eq!(kinds, [MarkKind::DaemonStart, MarkKind::DaemonEnd]);
     store.finish(Duration::from_secs(20));
 }

@@ -286,13 +286,21 @@ impl Best<'_> {
                 _ => zigzag(part),
             };
         }
-        let cost = numbers.iter().map(|number| u64::from(u64::BITS - number.leading_zeros())).sum();
+        let cost = numbers.iter().map(|number| cost(*number)).sum();
         if cost < self.least {
             let told = &mut *self.told;
             (told.mode, told.back, told.floor, told.unit) = (mode, back, floor / unit, unit);
             (told.rest, self.least) = (numbers, cost);
         }
     }
+}
+
+/// About how many bits a number takes, in sixteenths.
+fn cost(number: u64) -> u64 {
+    let number = number.saturating_add(1);
+    let bits = u64::from(number.ilog2());
+    let fraction = if bits > 4 { number >> (bits - 4) } else { number << (4 - bits) };
+    16 * bits + (fraction & 15)
 }
 
 /// The values of a column that was told, for the numbers of `told.rest`. `first` is the value itself.

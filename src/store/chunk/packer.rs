@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 
-use anyhow::Context as _;
-
 use super::columns::{Class, Column, Teller};
 use super::decimal::{Form, List};
 use super::msgpack::{self, Token};
@@ -250,7 +248,9 @@ fn parse(frame: &[u8]) -> anyhow::Result<Vec<Piece<'_>>> {
     // Containers that are open: where their head stands, what they still hold.
     let mut open: Vec<(usize, u64)> = Vec::new();
     loop {
-        let token = msgpack::take(&mut rest).context("a snapshot is no MessagePack")?;
+        let Some(token) = msgpack::take(&mut rest) else {
+            anyhow::bail!("a snapshot is no MessagePack");
+        };
         let at = pieces.len();
         pieces.push(Piece { token, next: at + 1 });
         let held = match token {

@@ -146,8 +146,10 @@ impl Unpacker {
             Kind::Text | Kind::Binary | Kind::Extension => {
                 let number = self.value(place, Class::Text)?;
                 let text = usize::try_from(number).ok().and_then(|text| self.texts.get(text));
-                let text = text.context("a chunk names a text that it has not")?.clone();
-                let bytes = self.parts.all(Part::Texts).get(text).context(SHORT)?;
+                let bytes = text.and_then(|text| self.parts.all(Part::Texts).get(text.clone()));
+                let Some(bytes) = bytes else {
+                    anyhow::bail!("a chunk names a text that it has not")
+                };
                 match kind {
                     Kind::Text => Token::Text(bytes),
                     Kind::Binary => Token::Binary(bytes),
@@ -187,9 +189,11 @@ impl Unpacker {
                     into = None;
                 }
                 if let Some(frame) = &mut into {
-                    let key = self.tree.place(child).key as usize;
-                    let key = self.texts.get(key).context("a chunk names a key that it has not")?;
-                    let key = self.parts.all(Part::Texts).get(key.clone()).context(SHORT)?;
+                    let key = self.texts.get(self.tree.place(child).key as usize);
+                    let key = key.and_then(|key| self.parts.all(Part::Texts).get(key.clone()));
+                    let Some(key) = key else {
+                        anyhow::bail!("a chunk names a key that it has not")
+                    };
                     msgpack::put(frame, Token::Text(key));
                 }
             }
