@@ -35,9 +35,9 @@ fn a_daemon_that_is_killed_leaves_a_whole_store_without_the_last_two_seconds_at_
     let gpu_box = GpuBox::of("eight-h100");
     let home = Home::new();
     home.configure(&format!("interval_ms = {INTERVAL_MS}\n"));
-    let seed = u64::from(std::process::id()) << 20
+    let begun_with = u64::from(std::process::id()) << 20
         | u64::from(std::time::UNIX_EPOCH.elapsed().unwrap().subsec_micros());
-    let mut instants = Instants(seed);
+    let mut instants = Instants(begun_with);
     let (mut sure, mut seen_in) = (0, 0);
     for round in 0..rounds {
         let after = instants.next();
@@ -63,7 +63,7 @@ fn a_daemon_that_is_killed_leaves_a_whole_store_without_the_last_two_seconds_at_
         if !daemon.store().exists() {
             continue;
         }
-        let told = format!("round {round}, seed {seed}, killed after {after:?}");
+        let told = format!("round {round}, seed {begun_with}, killed after {after:?}");
         let newest_ms = newest(&daemon.store(), &told);
         if let Some((seen_ms, number)) = seen {
             seen_in += 1;
@@ -92,20 +92,22 @@ fn a_daemon_that_is_killed_leaves_a_whole_store_without_the_last_two_seconds_at_
     assert!(exported >= Some(sure), "{sure} snapshots were seen and kept: {said}");
 }
 
+const TABLES: &str = "SELECT count(*) FROM sqlite_schema WHERE name IN ('tail', 'chunks')";
+
+const NEWEST: &str = "SELECT max(at_ms) FROM
+    (SELECT at_ms FROM tail UNION ALL SELECT to_ms AS at_ms FROM chunks)";
+
 /// When the newest snapshot was taken, after a check of the whole file.
 fn newest(store: &Path, told: &str) -> u64 {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(store, flags).unwrap();
     let verdict: String = db.query_row("PRAGMA integrity_check", (), |row| row.get(0)).unwrap();
     assert_eq!(verdict, "ok", "{told}");
-    const TABLES: &str = "SELECT count(*) FROM sqlite_schema WHERE name IN ('tail', 'chunks')";
     let tables: i64 = db.query_row(TABLES, (), |row| row.get(0)).unwrap();
     if tables < 2 {
         // Killed while the file was made.
         return 0;
     }
-    const NEWEST: &str = "SELECT max(at_ms) FROM
-        (SELECT at_ms FROM tail UNION ALL SELECT to_ms AS at_ms FROM chunks)";
     let newest: Option<i64> = db.query_row(NEWEST, (), |row| row.get(0)).unwrap();
     newest.map_or(0, i64::cast_unsigned)
 }
