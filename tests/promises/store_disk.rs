@@ -4,7 +4,7 @@
 //! gives none, the tests say so and are passed over; the same errors are met one layer deeper in the
 //! store's own tests.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn on_a_small_disk(home: &Home, gpu_box: &GpuBox, kib: u32) -> Option<Command> {
     let mount = format!("mount -t tmpfs -o size={kib}k tmpfs '{}'", state.display());
     let works = enter(&mount).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !works.is_ok_and(|status| status.success()) {
-        println!("skipped: no mount namespace can be made here");
+        eprintln!("skipped: no mount namespace can be made here");
         return None;
     }
     let daemon = home.command(gpu_box, &["--interval", "250ms"]);
@@ -38,7 +38,7 @@ fn on_a_small_disk(home: &Home, gpu_box: &GpuBox, kib: u32) -> Option<Command> {
 }
 
 /// A path as the daemon's namespace has it.
-fn inside(daemon: &Daemon, path: PathBuf) -> PathBuf {
+fn inside(daemon: &Daemon, path: &Path) -> PathBuf {
     let root = PathBuf::from("/proc").join(daemon.pid().to_string()).join("root");
     root.join(path.strip_prefix("/").unwrap())
 }
@@ -57,7 +57,7 @@ fn a_full_disk_is_told_and_what_came_after_it_is_stored() {
     let Some(mut command) = on_a_small_disk(&home, &gpu_box, 4096) else { return };
     let daemon = home.start_as(&gpu_box, &mut command);
     daemon.wait_for("/v1/health", "a snapshot stored", |health| kept(health) > 2);
-    let filler = inside(&daemon, home.path("state").join("filler"));
+    let filler = inside(&daemon, &home.path("state/filler"));
     // Fails when the disk is full, which is what is wanted.
     let _ = std::fs::write(&filler, vec![0; 8 << 20]);
     let full =
