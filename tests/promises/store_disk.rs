@@ -27,7 +27,6 @@ fn on_a_small_disk(home: &Home, gpu_box: &GpuBox, kib: u32) -> Option<Command> {
     let mount = format!("mount -t tmpfs -o size={kib}k tmpfs '{}'", state.display());
     let works = enter(&mount).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !works.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no mount namespace can be made here");
         return None;
     }
     let daemon = home.command(gpu_box, &["--interval", "250ms"]);
@@ -54,7 +53,10 @@ fn kept(health: &Value) -> u64 {
 #[test]
 fn a_full_disk_is_told_and_what_came_after_it_is_stored() {
     let (gpu_box, home) = (GpuBox::of("bench-cheap-8"), Home::new());
-    let Some(mut command) = on_a_small_disk(&home, &gpu_box, 4096) else { return };
+    let Some(mut command) = on_a_small_disk(&home, &gpu_box, 4096) else {
+        eprintln!("skipped: no mount namespace can be made here");
+        return;
+    };
     let daemon = home.start_as(&gpu_box, &mut command);
     daemon.wait_for("/v1/health", "a snapshot stored", |health| kept(health) > 2);
     let filler = inside(&daemon, &home.path("state/filler"));
@@ -96,7 +98,10 @@ fn a_full_disk_is_told_and_what_came_after_it_is_stored() {
 #[test]
 fn a_folder_that_cannot_be_written_is_told_and_sampling_goes_on() {
     let (gpu_box, home) = (GpuBox::of("bench-cheap-8"), Home::new());
-    let Some(mut command) = on_a_small_disk(&home, &gpu_box, 4096) else { return };
+    let Some(mut command) = on_a_small_disk(&home, &gpu_box, 4096) else {
+        eprintln!("skipped: no mount namespace can be made here");
+        return;
+    };
     let mut arguments: Vec<_> = command.get_args().map(std::ffi::OsStr::to_os_string).collect();
     let script = arguments[4].to_str().unwrap().replace(
         " && exec",

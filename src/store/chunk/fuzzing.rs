@@ -64,9 +64,9 @@ pub(super) fn keep_seeds(frames: &[Vec<u8>]) -> std::io::Result<()> {
     let folder =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds/store_chunk");
     std::fs::create_dir_all(&folder)?;
-    let packed = pack(frames.len(), |index| Ok(frames[index].clone())).unwrap();
+    let chunk = pack(frames.len(), |index| Ok(frames[index].clone())).unwrap();
     let mut whole = vec![0];
-    whole.extend_from_slice(&packed);
+    whole.extend_from_slice(&chunk);
     std::fs::write(folder.join("columns"), whole)?;
     whole = vec![0, PLAIN];
     plain::pack(&mut whole, frames.len(), |index| Ok(frames[index].clone())).unwrap();
