@@ -15,8 +15,6 @@ mod gpu_box;
 mod prometheus_server;
 #[path = "promises/running_daemon.rs"]
 mod running_daemon;
-#[path = "promises/store_kill.rs"]
-mod store_kill;
 #[path = "promises/stream.rs"]
 mod stream;
 #[path = "promises/terminal.rs"]
@@ -81,3 +79,7 @@ mod socket_answers;
 mod socket_crowd;
 #[path = "promises/socket_pace.rs"]
 mod socket_pace;
+#[path = "promises/store_disk.rs"]
+mod store_disk;
+#[path = "promises/store_kill.rs"]
+mod store_kill;

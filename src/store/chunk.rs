@@ -15,6 +15,8 @@
 
 mod columns;
 mod decimal;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod msgpack;
 mod packer;
 mod plain;

@@ -211,6 +211,11 @@ impl Packer {
 
     /// The packed snapshots.
     pub(super) fn finish(self) -> anyhow::Result<Vec<u8>> {
+        self.sections().pack()
+    }
+
+    /// The parts before they are compressed.
+    pub(super) fn sections(self) -> Sections {
         let mut sections = Sections::default();
         put(sections.part(Part::Head), self.frames as u64);
         put(sections.part(Part::Head), self.texts.ranges.len() as u64);
@@ -237,7 +242,7 @@ impl Packer {
             let told = teller.tell(&column, form, &list);
             sections.tell(&told, column.changes() && column.len() != self.frames);
         }
-        sections.pack()
+        sections
     }
 }
 

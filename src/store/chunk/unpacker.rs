@@ -55,7 +55,16 @@ struct Changes {
 impl Unpacker {
     /// Opens any bytes.
     pub(super) fn open(chunk: &[u8], hidden: &Hidden) -> anyhow::Result<Self> {
-        let mut parts = Parts::open(chunk)?;
+        Self::new(Parts::open(chunk)?, hidden)
+    }
+
+    /// Opens any bytes as the parts of a chunk, not compressed.
+    #[cfg(any(fuzzing, test))]
+    pub(super) fn of_parts(bytes: &[u8], hidden: &Hidden) -> anyhow::Result<Self> {
+        Self::new(Parts::uncompressed(bytes)?, hidden)
+    }
+
+    fn new(mut parts: Parts, hidden: &Hidden) -> anyhow::Result<Self> {
         let frames = parts.number(Part::Head)?;
         anyhow::ensure!(frames <= MOST_SNAPSHOTS, "a chunk has {frames} snapshots");
         let (texts, hides) = read_texts(&mut parts, hidden)?;
