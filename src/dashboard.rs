@@ -184,6 +184,7 @@ impl App {
         match arrival {
             Arrival::Snapshot { snapshot, lost } => {
                 self.picture.arrived(*snapshot, lost, self.machine.now_ms());
+                self.traveller.look_around_again();
             }
             Arrival::Silence => self.traveller.look_around_again(),
             Arrival::Trouble(why) => self.picture.feed.trouble = Some(why),

@@ -11,6 +11,7 @@ pub type Door = (&'static str, fn(&[u8]));
 pub const DOORS: &[Door] = &[
     ("config", crate::config::fuzzing::config),
     ("requests", crate::daemon::server::fuzzing::requests),
+    ("store_chunk", crate::store::fuzzing::store_chunk),
 ];
 
 /// Goes through the door of this name.

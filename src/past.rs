@@ -40,7 +40,8 @@ impl Past {
         match self {
             Self::Daemon(client) => client.snapshot(&format!("/v1/snapshot?at={at_ms}")).await,
             Self::File(reader) => {
-                on_disk(reader, move |reader| reader.at(at_ms)?.map(decoded).transpose()).await
+                on_disk(reader, move |reader| reader.at(at_ms)?.as_ref().map(decoded).transpose())
+                    .await
             }
         }
     }
@@ -57,7 +58,7 @@ impl Past {
             }
             Self::File(reader) => {
                 on_disk(reader, move |reader| {
-                    reader.neighbour(at_ms, forward)?.map(decoded).transpose()
+                    reader.neighbour(at_ms, forward)?.as_ref().map(decoded).transpose()
                 })
                 .await
             }
@@ -114,7 +115,7 @@ impl Past {
     }
 }
 
-fn decoded(stored: Stored) -> anyhow::Result<(u64, Snapshot)> {
+fn decoded(stored: &Stored) -> anyhow::Result<(u64, Snapshot)> {
     let snapshot = Snapshot::decode(&stored.bytes).context("cannot read a stored snapshot")?;
     Ok((stored.at_ms, snapshot))
 }

@@ -41,6 +41,8 @@ use serde::{Deserialize, Serialize};
 
 use probes::past::Span;
 
+#[cfg(any(fuzzing, test))]
+pub(crate) use chunk::fuzzing;
 pub(crate) use handle::StoreHandle;
 pub(crate) use reader::{Reader, Stored};
 pub(crate) use recording::Recording;

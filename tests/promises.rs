@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 // What the tests stand on.
-#[path = "promises/daemon_box.rs"]
-mod daemon_box;
+#[path = "promises/daemon_home.rs"]
+mod daemon_home;
 #[path = "promises/frames.rs"]
 mod frames;
 #[path = "promises/gpu_box.rs"]
@@ -79,3 +79,7 @@ mod socket_answers;
 mod socket_crowd;
 #[path = "promises/socket_pace.rs"]
 mod socket_pace;
+#[path = "promises/store_disk.rs"]
+mod store_disk;
+#[path = "promises/store_kill.rs"]
+mod store_kill;

@@ -52,7 +52,7 @@ pub(super) async fn begin(
     target: &str,
     accept: &str,
 ) -> anyhow::Result<(Response<Incoming>, Driver)> {
-    let stream = UnixStream::connect(socket).await.map_err(|error| unreachable(socket, error))?;
+    let stream = UnixStream::connect(socket).await.map_err(|error| unreachable(socket, &error))?;
     let broke = || format!("the daemon on {} broke off", socket.display());
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.with_context(broke)?;
@@ -96,7 +96,7 @@ async fn whole(response: Response<Incoming>) -> anyhow::Result<Bytes> {
 }
 
 /// Why nobody answers, and what to do, by the kind of error.
-fn unreachable(socket: &Path, error: std::io::Error) -> anyhow::Error {
+fn unreachable(socket: &Path, error: &std::io::Error) -> anyhow::Error {
     use std::io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
     let path = socket.display();
     let help = match error.kind() {

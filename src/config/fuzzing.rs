@@ -36,3 +36,73 @@ pub(crate) fn config(bytes: &[u8]) {
     file::apply(&again, Path::new("config.toml"), &mut second, &mut problems);
     assert!(problems.is_empty() && second == config, "{again}\n{problems:?}");
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key() -> impl Strategy<Value = usize> {
+        0..KEYS.len()
+    }
+
+    /// Pieces of which configurations are made, and of which they should not be.
+    fn piece() -> impl Strategy<Value = String> {
+        let name = key().prop_map(|key| KEYS[key].name.to_string());
+        let section = key().prop_map(|key| format!("[{}]\n", KEYS[key].section));
+        let path = key().prop_map(|key| KEYS[key].path());
+        let number = any::<i64>().prop_map(|number| number.to_string());
+        let small = (0..5000_u32).prop_map(|number| number.to_string());
+        let marks = prop::sample::select(vec![
+            " = ",
+            "\n",
+            "\"",
+            "'",
+            "#",
+            "[",
+            "]",
+            "{",
+            "}",
+            ",",
+            ".",
+            "\\u001b",
+            "true",
+            "0x",
+            "_",
+            "\"off\"",
+            "\"/srv/x\"",
+            "\"debug\"",
+            "\"[::1]:1\"",
+            "1979-05-27",
+            "nan",
+            "\u{1b}",
+            "\r",
+        ]);
+        let text = any::<String>();
+        prop_oneof![
+            4 => name,
+            2 => section,
+            1 => path,
+            1 => number,
+            2 => small,
+            8 => marks.prop_map(str::to_string),
+            1 => text,
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_taken_or_named(pieces in prop::collection::vec(piece(), 0..40)) {
+            config(pieces.concat().as_bytes());
+        }
+
+        #[test]
+        fn any_line_is_taken_or_named(
+            key in key(),
+            value in prop::collection::vec(piece(), 1..4),
+        ) {
+            config(format!("{} = {}\n", KEYS[key].path(), value.concat()).as_bytes());
+        }
+    }
+}

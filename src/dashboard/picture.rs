@@ -166,6 +166,9 @@ impl Picture {
     /// Snapshots come from somewhere else from now on.
     pub(super) fn other_source(&mut self, source: Source) {
         self.history.new_feed();
+        // Another daemon remembers other things, and none remembers nothing.
+        self.go_live();
+        self.past = Past::default();
         self.begins_ms = None;
         self.wants_older = source == Source::Daemon;
         self.feed.source = source;

@@ -64,6 +64,9 @@ pub(super) struct Traveller {
     /// The question that is on its way, and the one that waits for its answer.
     asked: Option<Wanted>,
     waiting: Option<Wanted>,
+    /// The same for charts.
+    charted: Option<ChartRequest>,
+    chart_waits: Option<ChartRequest>,
     /// Where the newest question leads, milliseconds since 1970.
     target_ms: Option<u64>,
     playing: bool,
@@ -79,6 +82,8 @@ impl Traveller {
             answers: mpsc::unbounded_channel(),
             asked: None,
             waiting: None,
+            charted: None,
+            chart_waits: None,
             target_ms: None,
             playing: false,
             rests_at: None,
@@ -108,8 +113,15 @@ impl Traveller {
     /// Another past: a daemon came, or went.
     pub(super) fn attach(&mut self, past: Option<Past>) {
         self.past = past;
+        self.answers = mpsc::unbounded_channel();
+        self.target_ms = None;
+        self.playing = false;
+        self.rests_at = None;
+        self.plays_at = None;
         self.asked = None;
         self.waiting = None;
+        self.charted = None;
+        self.chart_waits = None;
     }
 
     /// Asks what is recorded and what happened.
@@ -221,6 +233,15 @@ impl Traveller {
         // The old curve stays until the new one is here.
         let answer = before.filter(|_| is_same).and_then(|chart| chart.answer);
         picture.past.chart = Some(Chart { request: request.clone(), answer });
+        if self.charted.is_some() {
+            self.chart_waits = Some(request);
+            return;
+        }
+        self.ask_chart(request);
+    }
+
+    fn ask_chart(&mut self, request: ChartRequest) {
+        self.charted = Some(request.clone());
         let step_ms = (request.to_ms.saturating_sub(request.from_ms)
             / u64::from(request.points.max(1)))
         .max(1);
@@ -309,8 +330,14 @@ impl Traveller {
             Answer::Window { history: Err(_), .. } | Answer::Older(Err(_)) => {}
             Answer::Around { span, marks } => look_around(&mut picture.past, span, marks),
             Answer::Chart { request, answer } => {
+                self.charted = None;
+                if let Some(waits) = self.chart_waits.take() {
+                    self.ask_chart(waits);
+                }
+                // The stretch may have moved on meanwhile: a curve that ends a little earlier is
+                // better than none.
                 if let Some(chart) = &mut picture.past.chart
-                    && chart.request == request
+                    && chart.request.metric == request.metric
                 {
                     chart.answer = Some(answer.map_err(|why| format!("{why:#}")));
                 }

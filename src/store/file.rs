@@ -166,6 +166,14 @@ impl File {
         Ok(())
     }
 
+    /// Lets the file grow by so many pages and no more, as a disk would.
+    #[cfg(test)]
+    pub(super) fn limit_pages(&self, more: u32) -> anyhow::Result<()> {
+        let pages: u32 = self.db.query_row("PRAGMA page_count", (), |row| row.get(0))?;
+        self.db.query_row(&format!("PRAGMA max_page_count = {}", pages + more), (), |_| Ok(()))?;
+        Ok(())
+    }
+
     /// The stretch of whole snapshots.
     pub(super) fn span(&self) -> Option<Span> {
         self.span

@@ -31,7 +31,7 @@ fn main() -> anyhow::Result<()> {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         std::process::exit(0);
     });
-    let mut day = Day::new(options.start_ms)?;
+    let mut day = Day::new(&options)?;
     let mut output = std::io::stdout().lock();
     for _ in 0..options.frames {
         let bytes = day.next().encode()?;
@@ -39,25 +39,36 @@ fn main() -> anyhow::Result<()> {
         output.write_all(&bytes)?;
     }
     output.flush()?;
-    Ok(())
+    // Who reads has still to write; an end would be taken for a sampler that broke down.
+    loop {
+        std::thread::park();
+    }
 }
 
 struct Options {
     frames: u64,
     start_ms: u64,
+    /// Averages of hardware counters have six digits behind the point, rates none: to see what their
+    /// last digits cost.
+    rounded: bool,
 }
 
 impl Options {
-    /// `--frames N`, `--start MS`. What else a sampler is told (`sampler`, roots, `--interval`) is
+    /// `--frames N`, `--start MS`, `--rounded`. What else a sampler is told (`sampler`, roots, `--interval`) is
     /// passed over, so that a parent can start this in its place.
     fn parse() -> anyhow::Result<Self> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
-        let mut options = Self { frames: 86_400, start_ms: u64::try_from(since.as_millis())? };
+        let start_ms = u64::try_from(since.as_millis())?;
+        let mut options = Self { frames: 86_400, start_ms, rounded: false };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let target = match argument.as_str() {
                 "--frames" => &mut options.frames,
                 "--start" => &mut options.start_ms,
+                "--rounded" => {
+                    options.rounded = true;
+                    continue;
+                }
                 _ => continue,
             };
             let value = arguments.next().with_context(|| format!("{argument} wants a number"))?;
@@ -73,6 +84,7 @@ struct Day {
     chance: Chance,
     gpus: Vec<Load>,
     processes: Vec<Work>,
+    rounded: bool,
 }
 
 /// What a GPU does, apart from noise.
@@ -93,17 +105,18 @@ struct Work {
 }
 
 impl Day {
-    fn new(start_ms: u64) -> anyhow::Result<Self> {
+    fn new(options: &Options) -> anyhow::Result<Self> {
         let mut frame = Vec::new();
         zstd::stream::read::Decoder::new(BOX)?
             .take(MOST_FRAME_BYTES as u64)
             .read_to_end(&mut frame)?;
         let mut snapshot = Snapshot::decode(&frame)?;
-        snapshot.taken_at_ms = start_ms;
+        snapshot.taken_at_ms = options.start_ms;
         snapshot.sequence = 0;
         let gpus = snapshot.gpus.iter().map(Load::of).collect();
         let processes = snapshot.processes.iter().map(Work::of).collect();
-        Ok(Self { snapshot, chance: Chance(0x9e37_79b9_7f4a_7c15), gpus, processes })
+        let (chance, rounded) = (Chance(0x9e37_79b9_7f4a_7c15), options.rounded);
+        Ok(Self { snapshot, chance, gpus, processes, rounded })
     }
 
     /// A second later.
@@ -117,7 +130,7 @@ impl Day {
             work.go_on(chance);
         }
         for (gpu, load) in snapshot.gpus.iter_mut().zip(&mut self.gpus) {
-            load.go_on(gpu, chance);
+            load.go_on(gpu, chance, self.rounded);
             let mut used = 0;
             let Reading::Value(list) = &mut gpu.processes.list else { continue };
             for process in list {
@@ -161,13 +174,13 @@ impl Load {
         }
     }
 
-    fn go_on(&mut self, gpu: &mut Gpu, chance: &mut Chance) {
+    fn go_on(&mut self, gpu: &mut Gpu, chance: &mut Chance, rounded: bool) {
         self.busy =
             (self.busy + 0.02 * (0.85 - self.busy) + 0.02 * chance.normal()).clamp(0.0, 1.0);
         let busy = self.busy;
         gpu.utilization.gpu_ratio = per_cent(busy + 0.02 * chance.normal());
         gpu.utilization.memory_ratio = per_cent(0.45 * busy + 0.02 * chance.normal());
-        averages(&mut gpu.gpm, busy, chance);
+        averages(&mut gpu.gpm, busy, rounded, chance);
         let clocks = &mut gpu.clocks;
         let steps = chance.below(4) + if busy > 0.95 { 6 } else { 0 };
         clocks.sm_mhz = u32::try_from(1980 - 15 * steps).unwrap_or(0).into();
@@ -209,8 +222,10 @@ impl Load {
 }
 
 /// Averages of hardware counters: quotients, with all their digits.
-fn averages(gpm: &mut Gpm, busy: f64, chance: &mut Chance) {
-    let mut share = |mean: f64| (busy * mean * (1.0 + 0.05 * chance.normal())).clamp(0.0, 1.0);
+fn averages(gpm: &mut Gpm, busy: f64, rounded: bool, chance: &mut Chance) {
+    let digits = |value: f64, ten: f64| if rounded { (value * ten).round() / ten } else { value };
+    let mut share =
+        |mean: f64| digits((busy * mean * (1.0 + 0.05 * chance.normal())).clamp(0.0, 1.0), 1e6);
     gpm.graphics_ratio = share(0.98).into();
     gpm.sm_active_ratio = share(0.92).into();
     gpm.sm_occupancy_ratio = share(0.41).into();
@@ -226,11 +241,11 @@ fn averages(gpm: &mut Gpm, busy: f64, chance: &mut Chance) {
         (&mut gpm.l2_dram_hit_ratio, &mut gpm.l2_dram_miss_ratio),
     ] {
         let per_cent = 60.0 * share(0.9);
-        *hit = (per_cent / 100.0).into();
-        *miss = ((100.0 - per_cent) / 100.0).into();
+        *hit = digits(per_cent / 100.0, 1e6).into();
+        *miss = digits((100.0 - per_cent) / 100.0, 1e6).into();
     }
     // The driver tells MiB/s.
-    let mut rate = |mean: f64| (1_048_576.0 * mean * share(1.0)).into();
+    let mut rate = |mean: f64| digits(1_048_576.0 * mean * share(1.0), 1.0).into();
     gpm.pcie_tx_bytes_per_second = rate(180.0);
     gpm.pcie_rx_bytes_per_second = rate(290.0);
     gpm.nvlink_tx_bytes_per_second = rate(3600.0);

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
-use crate::daemon_box::Home;
+use crate::daemon_home::Home;
 use crate::gpu_box::GpuBox;
 
 fn config(home: &Home, arguments: &[&str]) -> Output {
@@ -58,9 +58,9 @@ fn the_users_file_the_environment_and_flags_count_in_this_order() {
     let (home, gpu_box) = (Home::new(), GpuBox::of("empty"));
     std::fs::create_dir_all(home.path(".config/infertop")).unwrap();
     std::fs::write(home.path(".config/infertop/config.toml"), "interval_ms = 700\n").unwrap();
-    let interval = |daemon: &crate::daemon_box::Daemon| {
+    let interval = |daemon: &crate::running_daemon::Daemon| {
         daemon.wait_for_sampling("running");
-        daemon.get("/v1/snapshot")["interval_ms"].clone()
+        daemon.json("/v1/snapshot")["interval_ms"].clone()
     };
     assert_eq!(interval(&home.start(&gpu_box, &[])), 700);
     let mut command = home.command(&gpu_box, &[]);
@@ -91,7 +91,7 @@ fn a_file_that_changes_is_taken_by_itself_and_a_broken_one_is_said_and_not_taken
     daemon.wait_for("/v1/health", "a word of it", |health| {
         health["reasons"].to_string().contains("unknown key interval")
     });
-    assert_eq!(daemon.get("/v1/snapshot")["interval_ms"], 250);
+    assert_eq!(daemon.json("/v1/snapshot")["interval_ms"], 250);
 
     home.configure("interval_ms = 300\ngroup = \"ops\"\n");
     wait_for(300);

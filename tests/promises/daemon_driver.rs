@@ -1,7 +1,7 @@
 //! An upgrade of the driver's package and nodes that come or go are noticed at once, without a
 //! driver call.
 
-use crate::daemon_box::Home;
+use crate::daemon_home::Home;
 use crate::gpu_box::GpuBox;
 use crate::tree::Tree;
 

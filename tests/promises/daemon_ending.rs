@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::daemon_box::Home;
+use crate::daemon_home::Home;
 use crate::gpu_box::GpuBox;
 use crate::waiting::{is_alive, patience, until_gone};
 
@@ -23,11 +23,11 @@ fn sigterm_ends_it_within_two_seconds_with_a_driver_that_hangs_from_the_start() 
     let daemon = home.start(&gpu_box, &[]);
     daemon.wait_for_sampling("running");
     let sampler = daemon.sampler();
-    let (status, took) = daemon.end();
+    let (status, took) = daemon.end_timed();
     assert!(status.success(), "{status}");
     assert!(took < WITHIN * patience(), "ending took {took:?}");
     until_gone(sampler);
-    assert!(!home.path("socket").exists(), "the socket stays behind");
+    assert!(!home.path("infertop.sock").exists(), "the socket stays behind");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn sigterm_ends_it_within_two_seconds_with_a_gpu_that_hangs_later() {
         snapshot["gpus"][1]["health"]["state"] == "no_answer"
     });
     let sampler = daemon.sampler();
-    let (status, took) = daemon.end();
+    let (status, took) = daemon.end_timed();
     assert!(status.success(), "{status}");
     assert!(took < WITHIN * patience(), "ending took {took:?}");
     until_gone(sampler);
@@ -51,7 +51,7 @@ fn a_sampler_that_does_not_end_holds_nobody_up() {
     daemon.wait_for_sampling("running");
     let sampler = daemon.sampler();
     signal(sampler, Signal::STOP);
-    let (status, took) = daemon.end();
+    let (status, took) = daemon.end_timed();
     assert!(status.success(), "{status}");
     assert!(took < WITHIN * patience(), "ending took {took:?}");
     until_gone(sampler);
@@ -71,7 +71,7 @@ fn an_interrupt_ends_it_too_and_a_killed_one_leaves_no_sampler_and_no_lock() {
     until_gone(sampler);
     let daemon = home.start(&gpu_box, &[]);
     daemon.wait_for_sampling("running");
-    assert!(daemon.end().0.success());
+    assert!(daemon.end_timed().0.success());
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_second_daemon_on_the_same_folder_says_who_is_there_and_leaves() {
     assert!(errors.contains(&format!("process {}", daemon.pid())), "{errors}");
     assert!(errors.contains("--state"), "{errors}");
     assert!(is_alive(daemon.pid()));
-    assert_eq!(daemon.get("/v1/health")["pid"], daemon.pid());
+    assert_eq!(daemon.json("/v1/health")["pid"], daemon.pid());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_second_daemon_on_the_same_socket_leaves_too_and_writes_nothing() {
     let errors = other.refused(&gpu_box, &[]);
     assert!(errors.contains("--socket"), "{errors}");
     assert!(!other.path("state/infertop.db").exists());
-    assert_eq!(daemon.get("/v1/health")["pid"], daemon.pid());
+    assert_eq!(daemon.json("/v1/health")["pid"], daemon.pid());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn it_serves_before_the_driver_has_answered() {
     let daemon = home.start(&gpu_box, &[]);
     assert!(daemon.age() < Duration::from_secs(1) * patience(), "{:?}", daemon.age());
     let begin = Instant::now();
-    let health = daemon.get("/v1/health");
+    let health = daemon.json("/v1/health");
     assert!(begin.elapsed() < Duration::from_millis(100) * patience());
     assert_eq!(health["pid"], daemon.pid());
 }

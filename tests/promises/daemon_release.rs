@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::daemon_box::Home;
 use crate::daemon_ending::signal;
+use crate::daemon_home::Home;
 use crate::gpu_box::GpuBox;
 use crate::tree::Tree;
 use crate::waiting::{children, is_alive, patience, until, until_gone};
@@ -68,7 +68,7 @@ fn every_handle_is_gone_within_a_second_and_comes_back_on_request() {
     daemon.signal(Signal::HUP);
     assert_eq!(daemon.post("/v1/reload").0, 200);
     assert!(children(daemon.pid()).is_empty());
-    assert_eq!(daemon.get("/v1/health")["sampling"]["state"], "released");
+    assert_eq!(daemon.json("/v1/health")["sampling"]["state"], "released");
 
     let output = home.ask(&gpu_box, &["resume"]);
     assert_eq!(text(&output.stdout), "the GPUs are taken again\n");
@@ -85,7 +85,7 @@ fn they_come_back_by_themselves_when_the_time_is_over() {
     let output = home.ask(&gpu_box, &["release", "--for", "2s"]);
     assert!(text(&output.stdout).contains("for 2 s"), "{}", text(&output.stdout));
     let begin = Instant::now();
-    assert!(daemon.get("/v1/health")["sampling"]["until_ms"].as_u64().is_some());
+    assert!(daemon.json("/v1/health")["sampling"]["until_ms"].as_u64().is_some());
     daemon.wait_for_sampling("running");
     assert!(begin.elapsed() >= Duration::from_secs(1), "{:?}", begin.elapsed());
     daemon.wait_for_log("the GPUs are taken again");
@@ -128,7 +128,7 @@ fn a_sampler_that_is_stuck_is_not_said_to_be_gone_and_is_waited_for() {
     let why = released["why"].as_str().unwrap();
     assert!(why.contains(&format!("process {stuck}")), "{why}");
     assert!(is_alive(stuck));
-    assert_eq!(daemon.get("/v1/health")["sampling"]["state"], "releasing");
+    assert_eq!(daemon.json("/v1/health")["sampling"]["state"], "releasing");
     // Asked to resume meanwhile, it starts no second one beside the stuck one.
     assert_eq!(daemon.post("/v1/resume").1["resumed"], true);
     assert_eq!(children(daemon.pid()), [stuck]);
@@ -159,6 +159,6 @@ fn without_a_daemon_it_says_where_it_was_looked_for() {
     let output = home.ask(&gpu_box, &["release"]);
     assert_eq!(output.status.code(), Some(1));
     let errors = text(&output.stderr);
-    assert!(errors.contains(&home.path("socket").display().to_string()), "{errors}");
+    assert!(errors.contains(&home.path("infertop.sock").display().to_string()), "{errors}");
     assert!(errors.contains("help: start one with infertop daemon"), "{errors}");
 }

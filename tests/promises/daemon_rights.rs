@@ -3,7 +3,7 @@
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 
-use crate::daemon_box::Home;
+use crate::daemon_home::Home;
 use crate::gpu_box::GpuBox;
 
 /// `nobody`.
@@ -34,5 +34,5 @@ fn without_rights_it_works_and_says_what_it_cannot_see() {
     let (status, released) = daemon.post("/v1/release");
     assert_eq!((status, released["released"].as_bool()), (200, Some(true)), "{released}");
     assert!(released["denied_processes"].as_u64().unwrap() > 0, "{released}");
-    assert!(daemon.end().0.success());
+    assert!(daemon.end_timed().0.success());
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::daemon_box::Home;
 use crate::daemon_ending::signal;
+use crate::daemon_home::Home;
 use crate::gpu_box::GpuBox;
 use crate::waiting::{children, is_alive, patience, until, until_gone};
 
@@ -26,21 +26,21 @@ fn a_sampler_that_dies_is_said_and_replaced_and_numbers_go_on() {
     assert!(health["number"].as_u64().unwrap() > number, "{health}");
     assert_ne!(daemon.sampler(), first);
     daemon.wait_for_log("snapshots come again");
-    assert_eq!(daemon.get("/v1/self")["sampler_starts"], 2);
+    assert_eq!(daemon.json("/v1/self")["sampler_starts"], 2);
 }
 
 #[test]
 fn a_program_that_is_no_sampler_is_tried_ever_more_seldom_and_said_once() {
     let (home, gpu_box) = (Home::new(), GpuBox::of("empty"));
     let daemon = home.start(&gpu_box, &["--sampler-program", "/bin/false"]);
-    let starts = |daemon: &crate::daemon_box::Daemon| {
-        daemon.get("/v1/self")["sampler_starts"].as_u64().unwrap()
+    let starts = |daemon: &crate::running_daemon::Daemon| {
+        daemon.json("/v1/self")["sampler_starts"].as_u64().unwrap()
     };
     // After 1 s, 2 s and 4 s.
     until("a third start", || starts(&daemon) >= 3);
     assert!(daemon.age() >= Duration::from_secs(3), "{:?}", daemon.age());
     assert_eq!(daemon.log().matches("the sampler has ended").count(), 1, "{}", daemon.log());
-    assert!(daemon.end().0.success());
+    assert!(daemon.end_timed().0.success());
 }
 
 #[test]
@@ -60,12 +60,12 @@ fn a_silent_sampler_is_asked_to_finish_and_another_comes_only_when_it_is_gone() 
     assert!(is_alive(stuck), "it was killed");
     // The picture stays as it was, with its age.
     assert!(silent["snapshot_age_ms"].as_u64().unwrap() >= 9_000, "{silent}");
-    assert_eq!(daemon.get("/v1/snapshot")["gpus"].as_array().unwrap().len(), 2);
+    assert_eq!(daemon.json("/v1/snapshot")["gpus"].as_array().unwrap().len(), 2);
     signal(stuck, Signal::CONT);
     until_gone(stuck);
     daemon.wait_for_sampling("running");
     assert_ne!(daemon.sampler(), stuck);
-    assert!(daemon.end().0.success());
+    assert!(daemon.end_timed().0.success());
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn a_daemon_that_was_stopped_for_long_blames_nobody() {
     for pid in [sampler, daemon.pid()] {
         signal(pid, Signal::CONT);
     }
-    let number = daemon.get("/v1/health")["number"].as_u64().unwrap();
+    let number = daemon.json("/v1/health")["number"].as_u64().unwrap();
     daemon.wait_for("/v1/health", "more snapshots", |health| {
         health["number"].as_u64().unwrap() > number + 4
     });
     assert_eq!(daemon.sampler(), sampler);
-    assert_eq!(daemon.get("/v1/self")["sampler_starts"], 1);
+    assert_eq!(daemon.json("/v1/self")["sampler_starts"], 1);
     assert!(!daemon.log().contains("has sent nothing"), "{}", daemon.log());
 }
 
@@ -124,7 +124,7 @@ fn it_costs_next_to_nothing_while_nobody_asks() {
         let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"));
         line.unwrap().rsplit('\t').next().unwrap().parse::<u64>().unwrap()
     };
-    let number = || daemon.get("/v1/health")["number"].as_u64().unwrap();
+    let number = || daemon.json("/v1/health")["number"].as_u64().unwrap();
     let (before, frames) = (switches(), number());
     let until = Instant::now() + Duration::from_secs(6);
     while Instant::now() < until {

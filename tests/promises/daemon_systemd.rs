@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::daemon_box::Home;
+use crate::daemon_home::Home;
 use crate::gpu_box::GpuBox;
 use crate::running_daemon;
 use crate::waiting::{patience, until};
@@ -57,7 +57,7 @@ fn it_is_ready_feeds_the_watchdog_says_how_it_stands_and_stops() {
     let monotonic = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
     assert!(monotonic.unwrap().parse::<u64>().unwrap() > 0, "{reloading}");
     systemd.wait_for("READY=1");
-    let (status, _) = daemon.end();
+    let (status, _) = daemon.end_timed();
     assert!(status.success());
     systemd.wait_for("STOPPING=1");
 }
@@ -77,7 +77,7 @@ fn the_watchdog_is_fed_while_the_driver_hangs_and_while_no_sampler_can_be_starte
             systemd.wait_for("WATCHDOG=1");
         }
         assert!(begin.elapsed() < Duration::from_millis(400) * 6 * patience());
-        assert!(daemon.end().0.success());
+        assert!(daemon.end_timed().0.success());
     }
 }
 
@@ -92,7 +92,7 @@ fn a_watchdog_of_another_process_is_not_fed() {
         .env("WATCHDOG_PID", "1");
     let daemon = home.start_as(&gpu_box, &mut command);
     daemon.wait_for_sampling("running");
-    daemon.end();
+    daemon.end_timed();
     systemd.wait_for("STOPPING=1");
     assert!(!systemd.heard.iter().any(|message| message.starts_with("WATCHDOG")));
 }
@@ -127,7 +127,7 @@ fn a_log_that_nobody_reads_holds_nobody_up_and_its_losses_are_said() {
     let mut child = command.stderr(theirs).stdin(Stdio::null()).spawn().unwrap();
     drop(command);
     let ask = |method, target| {
-        running_daemon::ask(&home.path("socket"), method, target, "application/json")
+        running_daemon::ask(&home.path("infertop.sock"), method, target, "application/json")
     };
     until("a daemon that answers", || ask("GET", "/v1/health").is_ok());
     let reload = |number: u32| {

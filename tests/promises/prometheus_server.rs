@@ -14,6 +14,7 @@ use crate::waiting::{patience, until};
 
 /// A program that may not be installed. `None`: the test is skipped, and says why; where every check
 /// must run (`CI` is set), that is a failure.
+#[expect(clippy::print_stderr, reason = "who runs the tests must see what was skipped")]
 pub fn tool(name: &str, package: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file());

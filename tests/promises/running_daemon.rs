@@ -1,24 +1,28 @@
 //! A daemon on a stand-in box, with folders of its own, and the questions that a test asks it.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::daemon_home::Home;
 use crate::gpu_box::GpuBox;
-use crate::waiting::{patience, until};
+use crate::waiting::{children, patience, pause, until};
 
 /// A running daemon; ended when it is dropped.
 pub struct Daemon {
     pub child: Child,
     folder: Arc<tempfile::TempDir>,
+    state: PathBuf,
+    socket: PathBuf,
     log: Arc<Mutex<String>>,
-    _state: Arc<tempfile::TempDir>,
+    started: Instant,
+    _box: Arc<tempfile::TempDir>,
 }
 
 /// An answer over HTTP.
@@ -40,45 +44,46 @@ impl Answer {
 impl Daemon {
     /// Starts one and waits until its socket answers.
     pub fn start(gpu_box: &GpuBox, arguments: &[&str]) -> Self {
-        Self::again(gpu_box, Arc::new(tempfile::tempdir().unwrap()), arguments)
+        Home::new().start(gpu_box, arguments)
     }
 
     /// Starts one in the folders of another that has ended.
     pub fn again(gpu_box: &GpuBox, folder: Arc<tempfile::TempDir>, arguments: &[&str]) -> Self {
-        let daemon = Self::launch(gpu_box, folder, arguments);
-        until("an answer on the daemon's socket", || {
-            UnixStream::connect(daemon.socket()).is_ok() && daemon.get("/v1/health").status == 200
-        });
-        daemon
+        Home::at(folder).start(gpu_box, arguments)
     }
 
     /// Starts one and waits for nothing.
     pub fn launch(gpu_box: &GpuBox, folder: Arc<tempfile::TempDir>, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_infertop"))
-            .arg("daemon")
-            .args(gpu_box.arguments())
-            .args(["--state".as_ref(), folder.path().join("state").as_os_str()])
-            .args(["--socket".as_ref(), folder.path().join("infertop.sock").as_os_str()])
-            .args(arguments)
-            .env_clear()
-            .envs(gpu_box.environment())
-            .env("LANG", "C.UTF-8")
-            .env("HOME", folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let home = Home::at(folder);
+        home.spawn(gpu_box, &mut home.command(gpu_box, arguments))
+    }
+
+    /// Starts one with a command that was made for these folders.
+    pub fn spawn(
+        gpu_box: &GpuBox,
+        command: &mut Command,
+        folder: Arc<tempfile::TempDir>,
+        state: &Path,
+        socket: &Path,
+    ) -> Self {
+        let started = Instant::now();
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = child.stderr.take().unwrap();
         let log: Arc<Mutex<String>> = Arc::default();
-        let (lines, kept) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&log));
+        let heard = Arc::clone(&log);
         std::thread::spawn(move || {
-            for line in lines.lines().map_while(Result::ok) {
-                let mut kept = kept.lock().unwrap();
-                kept.push_str(&line);
-                kept.push('\n');
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = errors.read(&mut buffer) {
+                heard.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..length]));
             }
         });
-        Self { child, folder, log, _state: gpu_box.keep() }
+        let (state, socket) = (state.into(), socket.into());
+        Self { child, folder, state, socket, log, started, _box: gpu_box.keep() }
+    }
+
+    /// Whether its socket answers.
+    pub fn answers(&self) -> bool {
+        ask(&self.socket, "GET", "/v1/health", "*/*").is_ok_and(|answer| answer.status == 200)
     }
 
     /// The folder that holds its socket and its state.
@@ -87,11 +92,11 @@ impl Daemon {
     }
 
     pub fn socket(&self) -> PathBuf {
-        self.folder.path().join("infertop.sock")
+        self.socket.clone()
     }
 
     pub fn store(&self) -> PathBuf {
-        self.folder.path().join("state/infertop.db")
+        self.state.join("infertop.db")
     }
 
     /// What it has written to standard error so far.
@@ -124,9 +129,81 @@ impl Daemon {
         });
     }
 
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it has said something.
+    pub fn wait_for_log(&self, words: &str) {
+        let deadline = Instant::now() + Duration::from_secs(8) * patience();
+        while !self.log().contains(words) {
+            assert!(Instant::now() < deadline, "never said {words:?}:\n{}", self.log());
+            pause();
+        }
+    }
+
+    /// What it answers to a wish: status and document.
+    pub fn post(&self, target: &str) -> (u16, Value) {
+        {
+            let answer = self.ask("POST", target, "application/json");
+            (answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
+        }
+    }
+
+    /// Waits until an answer is as wanted.
+    pub fn wait_for(&self, target: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(8) * patience();
+        loop {
+            let answer = ask(&self.socket, "GET", target, "application/json").ok();
+            let last = answer.and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
+            if let Some(body) = last.as_ref().filter(|body| wanted(body)) {
+                return body.clone();
+            }
+            assert!(Instant::now() < deadline, "never {what}: {last:?}\n{}", self.log());
+            pause();
+        }
+    }
+
+    /// How sampling stands: `running`, `released`, …
+    pub fn wait_for_sampling(&self, state: &str) -> Value {
+        self.wait_for("/v1/health", state, |health| health["sampling"]["state"] == state)
+    }
+
+    /// The sampler, once it runs.
+    pub fn sampler(&self) -> u32 {
+        let mut found = Vec::new();
+        until("one sampler", || {
+            found = children(self.pid());
+            found.len() == 1
+        });
+        found[0]
+    }
+
+    /// Waits for its end, and says how it ended and how long that took.
+    pub fn wait_for_end(&mut self) -> (ExitStatus, Duration) {
+        let begin = Instant::now();
+        let mut status = None;
+        until("the end of the daemon", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        (status.unwrap(), begin.elapsed())
+    }
+
+    /// Ends it as systemd does.
+    pub fn end_timed(mut self) -> (ExitStatus, Duration) {
+        self.signal(Signal::TERM);
+        self.wait_for_end()
+    }
+
+    /// Since it was started.
+    pub fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Asks it to end and waits.
@@ -136,21 +213,19 @@ impl Daemon {
     }
 
     pub fn wait(&mut self) -> ExitStatus {
-        let mut status = None;
-        until("the end of the daemon", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
+        self.wait_for_end().0
     }
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            self.signal(Signal::TERM);
-            self.wait();
+        // A sampler that a test has stopped would never see its parent's end.
+        for sampler in children(self.child.id()) {
+            let pid = Pid::from_raw(i32::try_from(sampler).unwrap()).unwrap();
+            let _ = kill_process(pid, Signal::CONT);
         }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -27,11 +27,11 @@ struct Told {
 /// As a dashboard attaches: is there a daemon, and what does it see? Up to the decoded snapshot.
 fn attach(socket: &Path) -> Duration {
     let began = Instant::now();
-    let mut heard = Vec::new();
+    let mut health = Vec::new();
     let mut asks = UnixStream::connect(socket).unwrap();
     asks.write_all(b"GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
-    asks.read_to_end(&mut heard).unwrap();
-    assert!(heard.starts_with(b"HTTP/1.1 200"));
+    asks.read_to_end(&mut health).unwrap();
+    assert!(health.starts_with(b"HTTP/1.1 200"));
 
     let mut stream = UnixStream::connect(socket).unwrap();
     // Without chunks between the pieces.

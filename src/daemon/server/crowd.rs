@@ -1,9 +1,9 @@
 //! Who is connected, and who must go when there is no seat left.
 //!
 //! Whoever comes gets a seat. When all are taken, somebody else loses his: first one that has not
-//! asked in time, then one that does not take its answer, then one of whoever has most
-//! seats. Readers that read and questions about the past have places of their own and stay, so a
-//! crowd that hangs on the socket keeps out only itself.
+//! asked in time, then one that does not take its answer, then one of whoever has most seats. Readers
+//! that read and questions about the past have places of their own and stay, so a crowd that hangs on
+//! the socket keeps out only itself.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -21,6 +21,7 @@ use super::places::Kind;
 const SEATS: usize = 64;
 /// A client that means well has asked by then.
 const JUST_COME_US: u64 = 100_000;
+
 /// What was served, counted.
 #[derive(Default)]
 pub(crate) struct Counters {

@@ -265,13 +265,11 @@ pub(super) fn parameters(method: &Method, path: &str) -> Vec<&'static str> {
 
 fn nothing_there(path: &str) -> Refusal {
     let near = nearest(path, ENDPOINTS.iter().map(|endpoint| endpoint.path));
-    let help = match near.first() {
-        Some(near) => format!("did you mean {near}?"),
-        None => {
-            let all: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.path).collect();
-            format!("there are {}", all.join(", "))
-        }
+    let all = || {
+        let all: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.path).collect();
+        format!("there are {}", all.join(", "))
     };
+    let help = near.first().map_or_else(all, |near| format!("did you mean {near}?"));
     let path: String = path.chars().take(100).collect();
     Refusal::new(StatusCode::NOT_FOUND, format!("there is no {path}"), help)
 }

@@ -154,17 +154,13 @@ impl Reader {
                 let mut line = serde_json::to_vec(&Around { number, lost, sampling }).ok()?;
                 // One object: what is around, then the members of the document.
                 let members = shared.filter(|document| document.starts_with(b"{"));
-                match members {
-                    Some(document) => {
-                        line.pop();
-                        line.push(b',');
-                        Some((line.into(), document.slice(1..)))
-                    }
-                    None => {
-                        line.push(b'\n');
-                        Some((line.into(), Bytes::new()))
-                    }
-                }
+                let Some(document) = members else {
+                    line.push(b'\n');
+                    return Some((line.into(), Bytes::new()));
+                };
+                line.pop();
+                line.push(b',');
+                Some((line.into(), document.slice(1..)))
             }
         }
     }

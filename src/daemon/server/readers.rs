@@ -48,7 +48,12 @@ impl Readers {
 
     /// Closes what nobody asked for lately.
     pub(super) fn tidy(&self) {
-        lock(&self.idle).retain(|idle| idle.since.elapsed() < IDLE);
+        let is_idle = |idle: &mut Idle| idle.since.elapsed() >= IDLE;
+        let closing: Vec<Idle> = lock(&self.idle).extract_if(.., is_idle).collect();
+        if !closing.is_empty() {
+            // Closing a file may wait for its disk.
+            tokio::task::spawn_blocking(move || drop(closing));
+        }
     }
 
     /// Looks into the store, for one who holds a place.

@@ -25,6 +25,7 @@ const LONGEST_PATH: usize = 107;
 pub(crate) struct Socket {
     listener: UnixListener,
     path: PathBuf,
+    group: Option<String>,
     inode: (u64, u64),
     /// Why the group could not be given the socket, if so.
     pub(crate) note: Option<String>,
@@ -32,9 +33,8 @@ pub(crate) struct Socket {
 
 /// Binds the socket. Replaces the file of a daemon that is gone, never that of one that answers.
 pub(crate) fn bind(path: &Path, group: Option<&str>) -> anyhow::Result<Socket> {
-    let (folder, name) = match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) => (folder, name),
-        _ => anyhow::bail!("{} is no path for a socket", path.display()),
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        anyhow::bail!("{} is no path for a socket", path.display())
     };
     make_folder(folder)?;
     require_free(path)?;
@@ -92,7 +92,7 @@ fn put(fresh: &Path, path: &Path, group: Option<&str>) -> anyhow::Result<Socket>
     std::fs::set_permissions(fresh, std::fs::Permissions::from_mode(mode)).with_context(failed)?;
     let inode = inode(fresh).with_context(failed)?;
     std::fs::rename(fresh, path).with_context(failed)?;
-    Ok(Socket { listener, path: path.into(), inode, note })
+    Ok(Socket { listener, path: path.into(), group: group.map(Into::into), inode, note })
 }
 
 fn inode(path: &Path) -> std::io::Result<(u64, u64)> {
@@ -133,6 +133,16 @@ impl Socket {
     /// The next connection.
     pub(super) async fn accept(&self) -> std::io::Result<UnixStream> {
         self.listener.accept().await.map(|(stream, _)| stream)
+    }
+
+    /// Puts its file back where somebody has taken it away, as those do who tidy folders up: whoever
+    /// looks for the daemon would not find it. Says whether that was needed.
+    pub(super) fn stand(&mut self) -> anyhow::Result<bool> {
+        if inode(&self.path).is_ok_and(|found| found == self.inode) {
+            return Ok(false);
+        }
+        *self = bind(&self.path, self.group.as_deref())?;
+        Ok(true)
     }
 }
 
@@ -194,6 +204,25 @@ mod tests {
         let error = bind(&path, None).err().unwrap().to_string();
         assert!(error.contains("there is something else"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_was_taken_away_is_put_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run/infertop.sock");
+        let mut socket = bind(&path, None).unwrap();
+        assert!(!socket.stand().unwrap());
+        std::fs::remove_dir_all(folder.path().join("run")).unwrap();
+        assert!(socket.stand().unwrap());
+        let _client = UnixStream::connect(&path).await.unwrap();
+        socket.accept().await.unwrap();
+        // One that another daemon has put there is left alone.
+        std::fs::remove_file(&path).unwrap();
+        let other = bind(&path, None).unwrap();
+        assert!(socket.stand().is_err());
+        drop(socket);
+        assert!(path.exists());
+        drop(other);
     }
 
     #[tokio::test]

@@ -93,6 +93,10 @@ impl Column {
         self.rest.push(value);
     }
 
+    pub(super) fn last(&self) -> u64 {
+        self.rest.last().copied().unwrap_or(self.first)
+    }
+
     pub(super) fn changes(&self) -> bool {
         !self.rest.is_empty()
     }
@@ -189,7 +193,7 @@ impl Teller {
     }
 
     fn choose(&self, told: &mut Told, column: &Column, values: &[u64], steps: &[u64]) {
-        let mut best = Best { told, least: f64::INFINITY };
+        let mut best = Best { told, least: u64::MAX };
         let negated: Vec<u64> = steps.iter().map(|step| step.wrapping_neg()).collect();
         let like = self.columns.get(column.like as usize).map(|model| model.0);
         let form = best.told.form;
@@ -257,7 +261,7 @@ impl Teller {
 
 struct Best<'a> {
     told: &'a mut Told,
-    least: f64,
+    least: u64,
 }
 
 impl Best<'_> {
@@ -282,13 +286,21 @@ impl Best<'_> {
                 _ => zigzag(part),
             };
         }
-        let cost = numbers.iter().map(|number| (*number as f64 + 1.0).log2()).sum();
+        let cost = numbers.iter().map(|number| cost(*number)).sum();
         if cost < self.least {
             let told = &mut *self.told;
             (told.mode, told.back, told.floor, told.unit) = (mode, back, floor / unit, unit);
             (told.rest, self.least) = (numbers, cost);
         }
     }
+}
+
+/// About how many bits a number takes, in sixteenths.
+fn cost(number: u64) -> u64 {
+    let number = number.saturating_add(1);
+    let bits = u64::from(number.ilog2());
+    let fraction = if bits > 4 { number >> (bits - 4) } else { number << (4 - bits) };
+    16 * bits + (fraction & 15)
 }
 
 /// The values of a column that was told, for the numbers of `told.rest`. `first` is the value itself.

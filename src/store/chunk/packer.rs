@@ -1,10 +1,8 @@
 //! Packs snapshots, one after the other, into columns.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
-use anyhow::Context as _;
+use std::ops::Range;
 
 use super::columns::{Class, Column, Teller};
 use super::decimal::{Form, List};
@@ -16,8 +14,7 @@ use super::varint::{put, zigzag};
 /// What was packed so far.
 pub(super) struct Packer {
     tree: Tree,
-    texts: HashMap<Box<[u8]>, u32>,
-    text_bytes: Vec<u8>,
+    texts: Texts,
     columns: Vec<Column>,
     /// What an element is recognised by, by its place.
     identities: Vec<u64>,
@@ -35,6 +32,33 @@ struct Changes {
     bytes: Vec<u8>,
 }
 
+/// Keys and values that are texts, each told once, after its length.
+#[derive(Default)]
+struct Texts {
+    bytes: Vec<u8>,
+    ranges: Vec<Range<usize>>,
+    numbers: HashMap<Box<[u8]>, u32>,
+}
+
+impl Texts {
+    fn get(&self, number: u32) -> Option<&[u8]> {
+        self.ranges.get(number as usize).and_then(|range| self.bytes.get(range.clone()))
+    }
+
+    fn number(&mut self, text: &[u8]) -> u32 {
+        if let Some(known) = self.numbers.get(text) {
+            return *known;
+        }
+        let number = u32::try_from(self.ranges.len()).unwrap_or(NONE);
+        put(&mut self.bytes, text.len() as u64);
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(text);
+        self.ranges.push(begin..self.bytes.len());
+        self.numbers.insert(text.into(), number);
+        number
+    }
+}
+
 /// A piece of a snapshot, and where the next one on the same level stands.
 struct Piece<'a> {
     token: Token<'a>,
@@ -45,8 +69,7 @@ impl Packer {
     pub(super) fn new() -> Self {
         Self {
             tree: Tree::new(),
-            texts: HashMap::new(),
-            text_bytes: Vec::new(),
+            texts: Texts::default(),
             columns: Vec::new(),
             identities: Vec::new(),
             changes: Vec::new(),
@@ -79,83 +102,86 @@ impl Packer {
             Token::Float32(bits) => self.value(place, kind, Class::Number, bits.into()),
             Token::Float64(bits) => self.value(place, kind, Class::Double, bits),
             Token::Text(text) | Token::Binary(text) | Token::Extension(text) => {
-                let text = self.text(text);
-                self.value(place, kind, Class::Text, text.into())
+                let column = self.tree.place(place).columns[Class::Text as usize];
+                // Most are what they were.
+                let last = self.columns.get(column as usize).map(Column::last);
+                let last = last.and_then(|last| u32::try_from(last).ok());
+                let same = last.filter(|last| self.texts.get(*last) == Some(text));
+                let number = same.unwrap_or_else(|| self.texts.number(text));
+                self.value(place, kind, Class::Text, number.into())
             }
         }
     }
 
     fn visit_map(&mut self, place: u32, pieces: &[Piece<'_>], at: usize) -> anyhow::Result<()> {
-        let entries = children(pieces, at, 2);
-        let mut keys = Vec::with_capacity(entries.len());
-        for entry in &entries {
-            let Token::Text(key) = pieces[*entry].token else {
-                anyhow::bail!("a key is no text");
-            };
-            keys.push(self.text(key));
-        }
-        let known = self.tree.place(place);
-        let same = known.kind == Kind::Map
-            && known.order.len() == keys.len()
-            && known
-                .order
-                .iter()
-                .zip(&keys)
-                .all(|(child, key)| self.tree.place(*child).key == *key);
-        if !same {
-            let find = |key: &u32| {
-                known.known.iter().position(|child| self.tree.place(*child).key == *key)
-            };
+        if !self.expects_keys(place, pieces, at)? {
+            let mut keys = Vec::new();
+            for entry in children(pieces, at, 2) {
+                keys.push(self.texts.number(key(pieces, entry)?));
+            }
+            let known = &self.tree.place(place).known;
+            let find =
+                |key: &u32| known.iter().position(|child| self.tree.place(*child).key == *key);
             let items: Vec<Item> =
                 keys.iter().map(|key| find(key).map_or(Item::New(*key), Item::Known)).collect();
             self.change(place, Kind::Map, &items)?;
         }
-        for (index, entry) in entries.iter().enumerate() {
+        for (index, entry) in children(pieces, at, 2).enumerate() {
             let child = self.tree.place(place).order[index];
             self.visit(child, pieces, entry + 1)?;
         }
         Ok(())
     }
 
+    /// Whether a map has the keys of the last time, in their order.
+    fn expects_keys(&self, place: u32, pieces: &[Piece<'_>], at: usize) -> anyhow::Result<bool> {
+        let known = self.tree.place(place);
+        let mut order = known.order.iter();
+        for entry in children(pieces, at, 2) {
+            let key = key(pieces, entry)?;
+            let is_same = |child: &u32| self.texts.get(self.tree.place(*child).key) == Some(key);
+            if !order.next().is_some_and(is_same) {
+                return Ok(false);
+            }
+        }
+        Ok(known.kind == Kind::Map && order.next().is_none())
+    }
+
     fn visit_list(&mut self, place: u32, pieces: &[Piece<'_>], at: usize) -> anyhow::Result<()> {
-        let elements = children(pieces, at, 1);
-        let identities: Vec<u64> = elements
-            .iter()
-            .enumerate()
-            .map(|(position, element)| identity(pieces, *element, position))
-            .collect();
+        let elements = || children(pieces, at, 1).enumerate();
         let known = self.tree.place(place);
         let of = |child: &u32| self.identities.get(*child as usize).copied().unwrap_or(0);
-        let same = known.kind == Kind::Array
-            && known.order.len() == identities.len()
-            && known.order.iter().zip(&identities).all(|(child, identity)| {
+        let mut order = known.order.iter();
+        let is_same = elements().all(|(position, element)| {
+            order.next().is_some_and(|child| {
                 let own = of(child);
-                own == *identity || own == 0
-            });
-        if !same {
+                own == 0 || own == identity(pieces, element, position)
+            })
+        });
+        if !is_same || known.kind != Kind::Array || order.next().is_some() {
             let mut free: HashMap<u64, Vec<usize>> = HashMap::new();
             for (position, child) in known.known.iter().enumerate().rev() {
                 free.entry(of(child)).or_default().push(position);
             }
-            let items: Vec<Item> = identities
-                .iter()
-                .map(|identity| {
-                    // A slot that was expected and never filled is as good as one that fits.
-                    let fits = free.get_mut(identity).and_then(Vec::pop);
-                    let fits = fits.or_else(|| free.get_mut(&0).and_then(Vec::pop));
-                    fits.map_or(Item::New(NONE), Item::Known)
-                })
-                .collect();
+            let items = elements().map(|(position, element)| {
+                // A slot that was expected and never filled is as good as one that fits.
+                let fits = free.get_mut(&identity(pieces, element, position)).and_then(Vec::pop);
+                let fits = fits.or_else(|| free.get_mut(&0).and_then(Vec::pop));
+                fits.map_or(Item::New(NONE), Item::Known)
+            });
+            let items: Vec<Item> = items.collect();
             self.change(place, Kind::Array, &items)?;
         }
-        for (index, element) in elements.iter().enumerate() {
+        for (index, element) in elements() {
             let child = self.tree.place(place).order[index];
             let slot = child as usize;
             if self.identities.len() <= slot {
                 self.identities.resize(self.tree.places.len(), 0);
             }
-            self.identities[slot] = identities[index];
-            self.visit(child, pieces, *element)?;
+            if self.identities[slot] == 0 || !is_same {
+                self.identities[slot] = identity(pieces, element, index);
+            }
+            self.visit(child, pieces, element)?;
         }
         Ok(())
     }
@@ -183,27 +209,17 @@ impl Packer {
         Ok(())
     }
 
-    fn text(&mut self, text: &[u8]) -> u32 {
-        if let Some(known) = self.texts.get(text) {
-            return *known;
-        }
-        let number = u32::try_from(self.texts.len()).unwrap_or(NONE);
-        match self.texts.entry(text.into()) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(free) => {
-                put(&mut self.text_bytes, text.len() as u64);
-                self.text_bytes.extend_from_slice(text);
-                *free.insert(number)
-            }
-        }
-    }
-
     /// The packed snapshots.
     pub(super) fn finish(self) -> anyhow::Result<Vec<u8>> {
+        self.sections().pack()
+    }
+
+    /// The parts before they are compressed.
+    pub(super) fn sections(self) -> Sections {
         let mut sections = Sections::default();
         put(sections.part(Part::Head), self.frames as u64);
-        put(sections.part(Part::Head), self.texts.len() as u64);
-        *sections.part(Part::Texts) = self.text_bytes;
+        put(sections.part(Part::Head), self.texts.ranges.len() as u64);
+        *sections.part(Part::Texts) = self.texts.bytes;
         *sections.part(Part::Changes) = self.changes;
         let mut forms: Vec<Form> = self.columns.iter().map(Column::form).collect();
         let odd = |form: &Form| *form == Form::Bits;
@@ -226,7 +242,7 @@ impl Packer {
             let told = teller.tell(&column, form, &list);
             sections.tell(&told, column.changes() && column.len() != self.frames);
         }
-        sections.pack()
+        sections
     }
 }
 
@@ -237,7 +253,9 @@ fn parse(frame: &[u8]) -> anyhow::Result<Vec<Piece<'_>>> {
     // Containers that are open: where their head stands, what they still hold.
     let mut open: Vec<(usize, u64)> = Vec::new();
     loop {
-        let token = msgpack::take(&mut rest).context("a snapshot is no MessagePack")?;
+        let Some(token) = msgpack::take(&mut rest) else {
+            anyhow::bail!("a snapshot is no MessagePack");
+        };
         let at = pieces.len();
         pieces.push(Piece { token, next: at + 1 });
         let held = match token {
@@ -261,16 +279,29 @@ fn parse(frame: &[u8]) -> anyhow::Result<Vec<Piece<'_>>> {
 }
 
 /// Where the children of a container stand, or every second of them.
-fn children(pieces: &[Piece<'_>], at: usize, each: usize) -> Vec<usize> {
-    let mut found = Vec::new();
+fn children<'a>(
+    pieces: &'a [Piece<'_>],
+    at: usize,
+    each: usize,
+) -> impl Iterator<Item = usize> + use<'a> {
     let mut child = at + 1;
-    while child < pieces[at].next {
-        found.push(child);
+    std::iter::from_fn(move || {
+        if child >= pieces[at].next {
+            return None;
+        }
+        let found = child;
         for _ in 0..each {
             child = pieces[child].next;
         }
+        Some(found)
+    })
+}
+
+fn key<'a>(pieces: &[Piece<'a>], entry: usize) -> anyhow::Result<&'a [u8]> {
+    match pieces[entry].token {
+        Token::Text(key) => Ok(key),
+        _ => anyhow::bail!("a key is no text"),
     }
-    found
 }
 
 /// What an element of a list is recognised by: the first value in it where that is a plain one (a

@@ -82,6 +82,17 @@ impl Sections {
         }
     }
 
+    /// What [`Parts::uncompressed`] opens.
+    #[cfg(test)]
+    pub(super) fn uncompressed(self) -> Vec<u8> {
+        let mut chunk = Vec::new();
+        for part in self.parts {
+            put(&mut chunk, part.len() as u64);
+            chunk.extend(part);
+        }
+        chunk
+    }
+
     /// The chunk: each part after its length.
     pub(super) fn pack(self) -> anyhow::Result<Vec<u8>> {
         let mut packer = zstd::bulk::Compressor::new(LEVEL)?;
@@ -128,6 +139,20 @@ impl Parts {
                 *part = unpacker.decompress(packed, room).context("cannot unpack a chunk")?;
                 room -= part.len();
             }
+        }
+        Ok(Self { parts, read: [0; PARTS] })
+    }
+
+    /// Opens any bytes as parts that are not compressed.
+    #[cfg(any(fuzzing, test))]
+    pub(super) fn uncompressed(chunk: &[u8]) -> anyhow::Result<Self> {
+        let mut rest = chunk;
+        let mut parts: [Vec<u8>; PARTS] = Default::default();
+        for part in &mut parts {
+            let length = usize::try_from(take(&mut rest).context(SHORT)?).context(SHORT)?;
+            let (bytes, after) = rest.split_at_checked(length).context(SHORT)?;
+            *part = bytes.to_vec();
+            rest = after;
         }
         Ok(Self { parts, read: [0; PARTS] })
     }

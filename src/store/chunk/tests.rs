@@ -105,6 +105,13 @@ fn a_chunk_that_was_cut_or_has_a_flipped_bit_is_an_error_and_no_other_snapshot()
     }
 }
 
+#[test]
+fn seeds_of_chunks_are_kept_where_they_are_asked_for() {
+    if std::env::var_os("KEEP_SEEDS").is_some() {
+        fuzzing::keep_seeds(&busy(7)).unwrap();
+    }
+}
+
 fn read_all(chunk: &[u8], frames: usize) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut chunk = Chunk::open(chunk.to_vec(), &[])?;
     (0..frames).map(|index| chunk.frame(index)).collect()

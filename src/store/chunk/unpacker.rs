@@ -55,7 +55,16 @@ struct Changes {
 impl Unpacker {
     /// Opens any bytes.
     pub(super) fn open(chunk: &[u8], hidden: &Hidden) -> anyhow::Result<Self> {
-        let mut parts = Parts::open(chunk)?;
+        Self::new(Parts::open(chunk)?, hidden)
+    }
+
+    /// Opens any bytes as the parts of a chunk, not compressed.
+    #[cfg(any(fuzzing, test))]
+    pub(super) fn of_parts(bytes: &[u8], hidden: &Hidden) -> anyhow::Result<Self> {
+        Self::new(Parts::uncompressed(bytes)?, hidden)
+    }
+
+    fn new(mut parts: Parts, hidden: &Hidden) -> anyhow::Result<Self> {
         let frames = parts.number(Part::Head)?;
         anyhow::ensure!(frames <= MOST_SNAPSHOTS, "a chunk has {frames} snapshots");
         let (texts, hides) = read_texts(&mut parts, hidden)?;
@@ -146,8 +155,10 @@ impl Unpacker {
             Kind::Text | Kind::Binary | Kind::Extension => {
                 let number = self.value(place, Class::Text)?;
                 let text = usize::try_from(number).ok().and_then(|text| self.texts.get(text));
-                let text = text.context("a chunk names a text that it has not")?.clone();
-                let bytes = self.parts.all(Part::Texts).get(text).context(SHORT)?;
+                let bytes = text.and_then(|text| self.parts.all(Part::Texts).get(text.clone()));
+                let Some(bytes) = bytes else {
+                    anyhow::bail!("a chunk names a text that it has not")
+                };
                 match kind {
                     Kind::Text => Token::Text(bytes),
                     Kind::Binary => Token::Binary(bytes),
@@ -180,16 +191,18 @@ impl Unpacker {
             msgpack::put(frame, if is_map { Token::Map(length) } else { Token::Array(length) });
         }
         for index in 0..length {
-            let child = self.tree.place(place).order.get(index).copied().context(SHORT)?;
+            let child = self.tree.place(place).order[index];
             let mut into = frame.as_deref_mut();
             if is_map {
                 if !shown(self, child) {
                     into = None;
                 }
                 if let Some(frame) = &mut into {
-                    let key = self.tree.place(child).key as usize;
-                    let key = self.texts.get(key).context("a chunk names a key that it has not")?;
-                    let key = self.parts.all(Part::Texts).get(key.clone()).context(SHORT)?;
+                    let key = self.texts.get(self.tree.place(child).key as usize);
+                    let key = key.and_then(|key| self.parts.all(Part::Texts).get(key.clone()));
+                    let Some(key) = key else {
+                        anyhow::bail!("a chunk names a key that it has not")
+                    };
                     msgpack::put(frame, Token::Text(key));
                 }
             }
@@ -202,13 +215,14 @@ impl Unpacker {
     fn value(&mut self, place: u32, class: Class) -> anyhow::Result<u64> {
         let known = self.tree.place(place).columns[class as usize];
         let at = if known == NONE { self.begin(place, class)? } else { known as usize };
-        let column = self.columns.get_mut(at).context(SHORT)?;
+        let column = &mut self.columns[at];
         let number = if column.values.is_empty() {
             column.first
-        } else {
-            let number = column.values.get(column.next).copied();
+        } else if let Some(number) = column.values.get(column.next) {
             column.next += 1;
-            number.context("a column of a chunk is too short")?
+            *number
+        } else {
+            anyhow::bail!("a column of a chunk is too short");
         };
         Ok(if class == Class::Double { column.form.double(number, &self.list) } else { number })
     }

@@ -108,7 +108,12 @@ impl Picture<'_> {
         let theme = canvas.theme;
         let counter = self.curves.is_some_and(|curves| curves.is_counter);
         let most = if rows < 16 { rows / 2 } else { rows / 3 };
-        let scale = Scale::new(self.ends(), self.unit, counter, most.max(1));
+        let ends = self.ends();
+        let mut scale = Scale::new(ends, self.unit, counter, most.max(1));
+        if ends.0 > ends.1 {
+            // Nothing to measure yet.
+            scale.ticks.clear();
+        }
         let widest = scale.ticks.iter().map(|(_, label)| text::width(label)).max().unwrap_or(1);
         let left = widest.clamp(3, 8) + 2;
         let columns = canvas.width().saturating_sub(left + 1);

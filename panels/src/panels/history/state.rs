@@ -13,19 +13,18 @@ use crate::view::{Source, View};
 pub(super) fn no_past(canvas: &mut Canvas, view: &View) {
     let theme = canvas.theme;
     let width = canvas.width().saturating_sub(2);
-    let (what, help) = match (&view.past.trouble, &view.feed.source) {
-        (Some(why), _) => (format!("no past to show: {why}"), true),
-        (None, Source::Live) => {
-            ("no past to show: no daemon, so nothing is remembered".into(), true)
-        }
-        (None, _) => ("asking what is remembered …".into(), false),
+    let live = view.feed.source == Source::Live;
+    let what = match &view.past.trouble {
+        Some(why) => format!("no past to show: {why}"),
+        None if live => "no past to show: no daemon, so nothing is remembered".into(),
+        None => "asking what is remembered …".into(),
     };
     let mut y = 1;
-    for line in text::wrap(&what, width) {
+    for line in what.lines().flat_map(|line| text::wrap(line, width)) {
         canvas.text(1, y, &line, theme.text());
         y += 1;
     }
-    if help {
+    if live {
         let words = "infertop daemon remembers every snapshot for days, beside production servers; \
                      once it runs, infertop attaches to it and this panel shows any metric over any \
                      stretch.";
@@ -80,7 +79,7 @@ pub(super) fn reading(view: &View, curves: Option<&Curves>) -> String {
     let points = curves.map(|curves| {
         let step = match curves.step_ms {
             ms @ 0..10_000 if ms % 1000 > 0 => format!("{:.1} s", ms as f64 / 1000.0),
-            ms => units::duration(ms / 1000),
+            ms => units::duration(ms / 1000).trim_end_matches(" 0 s").into(),
         };
         if curves.is_counter {
             format!("added since the left edge, a point each {step}")

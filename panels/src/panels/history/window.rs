@@ -66,7 +66,9 @@ impl Window {
         let stretch = self.stretch(view);
         let length = if stretch == ALL { newest - oldest } else { STRETCHES[stretch].1 };
         let length = length.max(10_000);
-        let leap = (length / 200).max(LEAST_LEAP_MS);
+        // A recording grows no more.
+        let still = view.feed.source == Source::Recording;
+        let leap = if still { 1 } else { (length / 200).max(LEAST_LEAP_MS) };
         let end = newest.div_ceil(leap).saturating_mul(leap);
         let cursor = view.past.cursor_ms.filter(|_| stretch != ALL);
         if stretch == ALL {

@@ -264,7 +264,7 @@ async fn every_endpoint_of_the_list_answers_its_example() {
         match endpoint.path {
             // One second ago there was nothing.
             "/v1/neighbour" => {
-                assert!(answer.unwrap_err().to_string().contains("no snapshot before"))
+                assert!(answer.unwrap_err().to_string().contains("no snapshot before"));
             }
             path => assert!(!answer.unwrap_or_else(|error| panic!("{path}: {error:#}")).is_empty()),
         }
