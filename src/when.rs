@@ -20,8 +20,10 @@ pub(crate) fn parse_time(text: &str, now_ms: u64) -> Result<u64, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return match text.parse() {
             Ok(ms) if ms >= LEAST_MS || ms == 0 => Ok(ms),
-            Ok(_) => Err(format!("{text} counts seconds; milliseconds since 1970 are wanted")),
-            Err(_) => Err(format!("{text} is further away than time can be counted")),
+            Ok(_) => {
+                Err(format!("{} counts seconds; milliseconds since 1970 are wanted", quoted(text)))
+            }
+            Err(_) => Err(format!("{} is further away than time can be counted", quoted(text))),
         };
     }
     // Programs may name a moment that has not been, such as the end of today.
@@ -29,10 +31,17 @@ pub(crate) fn parse_time(text: &str, now_ms: u64) -> Result<u64, String> {
     if let Some(ms) = stamp.ok().and_then(|stamp| u64::try_from(stamp.as_millisecond()).ok()) {
         return Ok(ms);
     }
-    parse_moment(text, now_ms, 0).map_err(|why| {
-        let text: String = text.chars().take(60).collect();
-        format!("{text:?}: {why}, or milliseconds since 1970")
-    })
+    let moment = parse_moment(text, now_ms, 0);
+    moment.map_err(|why| format!("{}: {why}, or milliseconds since 1970", quoted(text)))
+}
+
+/// What somebody wrote, to be said back: in quotes, not too long, nothing that moves a cursor.
+pub(crate) fn quoted(text: &str) -> String {
+    const MOST: usize = 40;
+    let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let begin: String = text.chars().take(MOST).map(plain).collect();
+    let more = if text.chars().nth(MOST).is_some() { "…" } else { "" };
+    format!("\"{begin}{more}\"")
 }
 
 /// In a query a plus sign means a space, and few people think of it.
@@ -45,7 +54,7 @@ fn with_plus(text: &str) -> String {
 
 /// `90s`, `10m`, `1h30m`, `1.5h`, `2d`, `500ms`; a number alone is seconds.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no stretch of time; write 90s, 10m, 2h or 7d");
+    let wrong = || format!("{} is no stretch of time; write 90s, 10m, 2h or 7d", quoted(text));
     let mut rest = text.trim();
     let mut seconds = 0.0;
     if rest.is_empty() {
@@ -69,7 +78,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         seconds += number * scale;
         rest = after;
     }
-    Duration::try_from_secs_f64(seconds).map_err(|error| format!("{text:?}: {error}"))
+    Duration::try_from_secs_f64(seconds).map_err(|error| format!("{}: {error}", quoted(text)))
 }
 
 #[cfg(test)]
@@ -100,6 +109,18 @@ mod tests {
             ["", "-", "1764511200", "yesterday", "-99999999999d", "99999999999999999999999", "+1"]
         {
             assert!(parse_time(wrong, NOW).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_said_back_in_one_short_plain_line() {
+        assert_eq!(quoted("soon"), "\"soon\"");
+        let long = format!("\u{1b}[2J{}", "9".repeat(5000));
+        let said = quoted(&long);
+        assert!(said.chars().count() < 50 && !said.chars().any(char::is_control), "{said:?}");
+        for refused in [parse_time(&long, NOW).map(drop), parse_duration(&long).map(drop)] {
+            let why = refused.unwrap_err();
+            assert!(why.chars().count() < 200 && !why.chars().any(char::is_control), "{why:?}");
         }
     }
 

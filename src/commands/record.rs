@@ -15,7 +15,7 @@ use crate::report;
 use crate::store::{Recording, Start};
 
 /// How far a recording without an end is: until somebody stops it.
-const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+const FOREVER: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// Records until the time is over or a signal comes. What was recorded until then is whole.
 pub(crate) fn run(roots: &Roots, record: &Record) -> anyhow::Result<ExitCode> {

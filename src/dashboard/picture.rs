@@ -197,3 +197,76 @@ impl Picture {
         self.own = (Instant::now(), seconds);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(source: Source) -> Picture {
+        Picture::new(source, Duration::from_secs(1))
+    }
+
+    fn taken(at_ms: u64) -> Snapshot {
+        Snapshot {
+            sequence: at_ms / 1000,
+            taken_at_ms: at_ms,
+            interval_ms: 1000,
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn what_arrives_does_not_push_a_moment_of_the_past_away_and_is_there_afterwards() {
+        let mut picture = picture(Source::Daemon);
+        picture.arrived(taken(9000), 0, 9000);
+        picture.show_past(4000, taken(4000));
+        picture.arrived(taken(10_000), 0, 10_000);
+        assert_eq!((picture.shown_ms(), picture.newest_ms()), (4000, 10_000));
+        assert!(picture.travels());
+        picture.go_live();
+        assert_eq!(picture.shown_ms(), 10_000);
+        assert!(!picture.travels());
+    }
+
+    #[test]
+    fn the_present_is_there_after_a_travel_in_which_nothing_arrived() {
+        let mut picture = picture(Source::Daemon);
+        picture.arrived(taken(9000), 0, 9000);
+        for at_ms in [4000, 3000] {
+            picture.show_past(at_ms, taken(at_ms));
+        }
+        picture.go_live();
+        assert_eq!(picture.shown_ms(), 9000);
+    }
+
+    #[test]
+    fn a_held_picture_goes_on_where_reading_is() {
+        let mut picture = picture(Source::Live);
+        picture.arrived(taken(1000), 0, 1000);
+        picture.toggle_pause();
+        picture.arrived(taken(2000), 0, 2000);
+        assert_eq!(picture.shown_ms(), 1000);
+        picture.toggle_pause();
+        assert_eq!(picture.shown_ms(), 2000);
+    }
+
+    #[test]
+    fn what_a_daemon_remembers_is_asked_for_once_and_ends_before_its_first_snapshot() {
+        let mut picture = picture(Source::Daemon);
+        assert_eq!(picture.wants_older(), None);
+        picture.arrived(taken(9000), 0, 9000);
+        assert_eq!(picture.wants_older(), Some(8999));
+        assert_eq!(picture.wants_older(), None);
+    }
+
+    #[test]
+    fn another_source_forgets_the_past_of_the_one_before() {
+        let mut picture = picture(Source::Daemon);
+        picture.arrived(taken(9000), 0, 9000);
+        picture.past.span = Some(probes::past::Span { from_ms: 1, to_ms: 9000 });
+        picture.show_past(4000, taken(4000));
+        picture.other_source(Source::Live);
+        assert_eq!(picture.past.span, None);
+        assert!(!picture.travels());
+    }
+}

@@ -133,6 +133,12 @@ def scrape_time(service, times=40):
     return f"/metrics {statistics.median(took):.1f} ms, at most {max(took):.1f} ms, {size} bytes"
 
 
+def end(children):
+    for child in children:
+        child.kill()
+        child.wait()
+
+
 def cost(names, pids, options):
     print("8 GPUs, 64 GPU processes, 2,000 other processes, 1 s, a scrape every 15 s")
     others = Crowd(2000)
@@ -159,10 +165,13 @@ def scrapes(names, pids, options):
         service.end()
 
 
-def grow(names, pids, options):
-    print("more GPUs, each with as many processes as there are")
+def grow(names, _, options):
+    print("more GPUs, 8 processes on each")
     for name in names:
         for count in (8, 16, 32, 64):
+            # All of them: the stand-in looks again and again for those that are missing.
+            children = sleepers(8 * count)
+            pids = [child.pid for child in children]
             service = Service(name, Box(gpus(bench(SLOW), count), pids))
             time.sleep(5)
             pace = Cost(service, options.seconds)
@@ -173,6 +182,7 @@ def grow(names, pids, options):
             print(f"{name:16} {count:3} GPUs   cpu {spent.cpu()}   PSS {service.pss_mib():.1f} MiB   "
                   f"real refresh {pace.looks / count / pace.took:.3f}   {scrape_time(service)}")
             service.end()
+            end(children)
 
 
 def crowd(names, pids, options):
@@ -205,9 +215,7 @@ def main():
         for part in options.part or PARTS:
             PARTS[part](names, pids, options)
     finally:
-        for child in children:
-            child.kill()
-            child.wait()
+        end(children)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ fn prometheus_scrapes_with_token_and_tls_and_nobody_else_does() {
     // Who connects and says nothing keeps no handshake waiting.
     let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let Some(prometheus) = Prometheus::start(&address, &secure) else { return };
-    prometheus.until("count(infertop_gpu_up == 1)", |up| up == 8.0);
+    prometheus.until("count(infertop_gpu_up == 1)", |up| up > 7.5);
     drop(silent);
     let without = secure.split("    authorization:").next().unwrap();
     let other = Prometheus::start(&address, without).unwrap();
@@ -91,7 +91,7 @@ fn prometheus_scrapes_with_token_and_tls_and_nobody_else_does() {
     certificate(&openssl, folder, "own");
     until("the renewed certificate", || daemon.log().contains("were read again"));
     let renewed = Prometheus::start(&address, &secure).unwrap();
-    renewed.until("count(infertop_gpu_up == 1)", |up| up == 8.0);
+    renewed.until("count(infertop_gpu_up == 1)", |up| up > 7.5);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use crate::waiting::{patience, until};
 
 /// A program that may not be installed. `None`: the test is skipped, and says why; where every check
 /// must run (`CI` is set), that is a failure.
+#[expect(clippy::print_stderr, reason = "who runs the tests must see what was skipped")]
 pub fn tool(name: &str, package: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file());
@@ -124,9 +125,18 @@ impl Prometheus {
         found.first().map(|(_, value)| *value)
     }
 
-    /// Waits until an expression of one series is as wanted.
+    /// Waits until an expression of one series is as wanted: at a scrape a second, that may take many
+    /// seconds.
     pub fn until(&self, expression: &str, wanted: impl Fn(f64) -> bool) {
-        until(expression, || self.number(expression).is_some_and(&wanted));
+        let deadline = Instant::now() + Duration::from_secs(15) * patience();
+        loop {
+            let now = self.number(expression);
+            if now.is_some_and(&wanted) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{expression} is {now:?}");
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
     }
 }
 

@@ -165,12 +165,11 @@ fn the_socket_is_for_owner_and_group() {
     let file = folder.path().join("config.toml");
     let own = rustix::process::getegid().as_raw();
     std::fs::write(&file, format!("group = '{own}'\n")).unwrap();
-    let flags = ["--config", file.to_str().unwrap()];
-    let daemon = Daemon::again(&gpu_box, Arc::clone(&folder), &flags);
+    let daemon = Daemon::again(&gpu_box, Arc::clone(&folder), &[]);
     assert_eq!(mode(&daemon), 0o660);
     drop(daemon);
     std::fs::write(&file, "group = 'no-such-group-here'\n").unwrap();
-    let daemon = Daemon::again(&gpu_box, folder, &flags);
+    let daemon = Daemon::again(&gpu_box, folder, &[]);
     assert_eq!(mode(&daemon), 0o600);
     until("word in the log", || daemon.log().contains("there is no group no-such-group-here"));
 }

@@ -35,8 +35,8 @@ impl Asked {
                     (None, []) => format!("{} takes none", uri.path()),
                     (None, _) => format!("{} takes {}", uri.path(), known.join(", ")),
                 };
-                let name: String = name.chars().take(60).collect();
-                return Err(Refusal::bad(format!("there is no parameter {name:?}"), help));
+                let error = format!("there is no parameter {}", when::quoted(name));
+                return Err(Refusal::bad(error, help));
             }
             if pairs[..at].iter().any(|(before, _)| before == name) {
                 return Err(Refusal::bad(format!("{name} is given twice"), "give it once"));
@@ -63,7 +63,9 @@ impl Asked {
 
     /// A number.
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
-        self.read(name, |text| text.parse().map_err(|error| format!("{text:?}: {error}")))
+        self.read(name, |text| {
+            text.parse().map_err(|error| format!("{}: {error}", when::quoted(text)))
+        })
     }
 
     /// Yes or no.
@@ -71,7 +73,7 @@ impl Asked {
         self.read(name, |text| match text {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
-            _ => Err(format!("{text:?} is neither true nor false")),
+            _ => Err(format!("{} is neither true nor false", when::quoted(text))),
         })
     }
 

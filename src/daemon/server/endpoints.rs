@@ -8,6 +8,8 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::routing::{MethodRouter, get, post};
 use serde_json::json;
 
+use crate::when;
+
 use super::answer::{self, Answer, Refusal, nearest};
 use super::asked::Asked;
 use super::{Serving, changes, frames, now, past};
@@ -270,8 +272,7 @@ fn nothing_there(path: &str) -> Refusal {
         format!("there are {}", all.join(", "))
     };
     let help = near.first().map_or_else(all, |near| format!("did you mean {near}?"));
-    let path: String = path.chars().take(100).collect();
-    Refusal::new(StatusCode::NOT_FOUND, format!("there is no {path}"), help)
+    Refusal::new(StatusCode::NOT_FOUND, format!("there is no {}", when::quoted(path)), help)
 }
 
 fn other_method(path: &str) -> Refusal {

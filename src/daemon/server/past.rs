@@ -237,8 +237,7 @@ fn series(serving: &Serving, metric: &str) -> Result<u64, Refusal> {
             [] => "docs/metrics.md lists them".into(),
             near => format!("did you mean {}?", near.join(" or ")),
         };
-        let metric: String = metric.chars().take(100).collect();
-        let error = format!("there is no metric {metric:?}");
+        let error = format!("there is no metric {}", when::quoted(metric));
         return Err(Refusal::new(StatusCode::NOT_FOUND, error, help));
     };
     let gpus = newest.as_ref().map_or(&[][..], |moment| &moment.snapshot.gpus);

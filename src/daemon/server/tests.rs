@@ -145,8 +145,8 @@ async fn what_is_not_there_is_refused_with_what_is() {
     let daemon = Daemon::start();
     daemon.tick(1);
     for (line, status, error, help) in [
-        ("GET /v1/snapshto", 404, "there is no /v1/snapshto", "/v1/snapshot"),
-        ("GET /", 404, "there is no /", "there are /v1, /v1/snapshot"),
+        ("GET /v1/snapshto", 404, "there is no \"/v1/snapshto\"", "/v1/snapshot"),
+        ("GET /", 404, "there is no \"/\"", "there are /v1, /v1/snapshot"),
         ("POST /v1/snapshot", 405, "takes only GET", "ask with GET"),
         ("GET /v1/release", 405, "takes only POST", "ask with POST"),
         ("GET /v1/snapshot?when=now", 400, "no parameter \"when\"", ""),
