@@ -104,7 +104,7 @@ fn hash(frame: &[u8]) -> u64 {
 /// An opened chunk. Going forward is cheap; going back begins anew.
 pub(super) struct Chunk {
     bytes: Vec<u8>,
-    hidden: &'static Hidden,
+    hidden: Vec<(usize, &'static str)>,
     frames: Frames,
 }
 
@@ -115,15 +115,20 @@ enum Frames {
 
 impl Chunk {
     /// Opens any bytes. What is hidden is left out of the snapshots, if they are in columns.
-    pub(super) fn open(bytes: Vec<u8>, hidden: &'static Hidden) -> anyhow::Result<Self> {
+    pub(super) fn open(bytes: Vec<u8>, hidden: &Hidden) -> anyhow::Result<Self> {
         let frames = Frames::open(&bytes, hidden)?;
-        Ok(Self { bytes, hidden, frames })
+        Ok(Self { bytes, hidden: hidden.to_vec(), frames })
+    }
+
+    /// Whether the same is left out.
+    pub(super) fn hides(&self, hidden: &Hidden) -> bool {
+        self.hidden == hidden
     }
 
     /// The snapshot at this place.
     pub(super) fn frame(&mut self, index: usize) -> anyhow::Result<Vec<u8>> {
         if index < self.frames.position() {
-            self.frames = Frames::open(&self.bytes, self.hidden)?;
+            self.frames = Frames::open(&self.bytes, &self.hidden)?;
         }
         while self.frames.position() < index {
             match &mut self.frames {

@@ -10,14 +10,14 @@ mod past;
 use std::path::Path;
 
 use anyhow::Context as _;
-use probes::history::History;
+use probes::history::{History, TRACKED};
 use probes::past::Span;
 use probes::snapshot::Snapshot;
 use rusqlite::Connection;
 
 use super::chunk::{self, Chunk, Hidden, times::Tick};
 use super::minute::{Tail, unsigned};
-use super::{file, open};
+use super::{file, open, values};
 
 /// A snapshot as it was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,17 +39,6 @@ pub(crate) struct Reader {
     values: Option<(i64, Chunk)>,
     tail: Tail,
 }
-
-/// What the metric tables do not pick from: most of a snapshot.
-const NO_VALUES: &Hidden = &[
-    (1, "driver"),
-    (1, "processes"),
-    (1, "kernel_log"),
-    (1, "self"),
-    (3, "identity"),
-    (3, "topology"),
-    (3, "processes"),
-];
 
 /// Where a snapshot stands.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +100,7 @@ impl Reader {
         let mut history = History::new(ticks.max(1));
         let from_ms = self.snapshot_in(|reader| reader.begin_of(until_ms, ticks))?;
         if let Some(from_ms) = from_ms {
-            self.values(from_ms, until_ms, |_, snapshot| history.push(snapshot))?;
+            self.values(TRACKED, from_ms, until_ms, |_, snapshot| history.push(snapshot))?;
         }
         Ok(history)
     }
@@ -126,18 +115,20 @@ impl Reader {
         self.each(from_ms, to_ms, |reader, place| look(reader.read(place)?))
     }
 
-    /// Every snapshot of a stretch, as far as the metric tables pick from it.
+    /// Every snapshot of a stretch, as far as these metrics are picked from it.
     fn values(
         &mut self,
+        metrics: &[&str],
         from_ms: u64,
         to_ms: u64,
         mut look: impl FnMut(u64, &Snapshot),
     ) -> anyhow::Result<()> {
+        let hidden = values::unused(metrics);
         self.each(from_ms, to_ms, |reader, place| {
             let bytes = match place.row {
                 Row::Tail { id } => reader.tail.frame(&reader.db, id)?,
                 Row::Chunk { id, index } => {
-                    chunk(&reader.db, &mut reader.values, id, NO_VALUES)?.frame(index)?
+                    chunk(&reader.db, &mut reader.values, id, &hidden)?.frame(index)?
                 }
             };
             let snapshot = Snapshot::decode(&bytes).context("cannot read a stored snapshot")?;
@@ -287,10 +278,10 @@ fn chunk<'a>(
     db: &Connection,
     open: &'a mut Option<(i64, Chunk)>,
     id: i64,
-    hidden: &'static Hidden,
+    hidden: &Hidden,
 ) -> anyhow::Result<&'a mut Chunk> {
     const ONE: &str = "SELECT data FROM chunks WHERE id = ?";
-    let known = open.take().filter(|(known, _)| *known == id);
+    let known = open.take().filter(|(known, chunk)| *known == id && chunk.hides(hidden));
     let opened = if let Some(known) = known {
         known
     } else {

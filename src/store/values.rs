@@ -2,9 +2,9 @@
 //! only while it answers, because the last values of one that does not are not from now.
 
 use probes::host::HOST_METRICS;
-use probes::metric::Pick;
+use probes::metric::{Metric, Pick};
 use probes::nvml;
-use probes::snapshot::Snapshot;
+use probes::snapshot::{Gpu, Snapshot};
 
 /// One value.
 pub(super) struct Value<'a> {
@@ -53,6 +53,37 @@ fn pick<S>(pick: &Pick<S>, subject: &S, mut tell: impl FnMut(&str, f64)) {
     }
 }
 
+/// Which field of a GPU each group of metrics picks from.
+const GROUPS: [(&str, &[Metric<Gpu>]); 10] = [
+    ("memory", nvml::memory::METRICS),
+    ("utilization", nvml::utilization::METRICS),
+    ("gpm", nvml::gpm::METRICS),
+    ("clocks", nvml::clocks::METRICS),
+    ("power", nvml::power::METRICS),
+    ("temperature", nvml::temperature::METRICS),
+    ("ecc", nvml::ecc::METRICS),
+    ("pcie", nvml::pcie::METRICS),
+    ("nvlink", nvml::nvlink::METRICS),
+    ("fabric", nvml::fabric::METRICS),
+];
+
+/// What a snapshot has that none of these metrics is picked from: most of it.
+pub(super) fn unused(metrics: &[&str]) -> Vec<(usize, &'static str)> {
+    let mut unused = vec![
+        (1, "driver"),
+        (1, "processes"),
+        (1, "kernel_log"),
+        (1, "self"),
+        (3, "identity"),
+        (3, "topology"),
+        (3, "processes"),
+    ];
+    let is_used = |rows: &[Metric<Gpu>]| rows.iter().any(|row| metrics.contains(&row.name));
+    let groups = GROUPS.iter().filter(|(_, rows)| !is_used(rows));
+    unused.extend(groups.map(|(field, _)| (3, *field)));
+    unused
+}
+
 /// Whether a metric is in the tables.
 pub(super) fn is_known(metric: &str) -> bool {
     HOST_METRICS.iter().any(|row| row.name == metric)
@@ -64,5 +95,48 @@ pub(super) fn name(snapshot: &Snapshot, rank: usize) -> String {
     match rank.checked_sub(1).and_then(|index| snapshot.gpus.get(index)) {
         Some(gpu) => format!("GPU {}", gpu.label()),
         None => "host".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::chunk::{self, Chunk};
+
+    /// All values, as bits.
+    fn told(snapshot: &Snapshot, metric: &str) -> Vec<(String, String, u64)> {
+        let mut told = Vec::new();
+        each(snapshot, Some(metric), |value| {
+            told.push((value.subject.into(), value.label.into(), value.number.to_bits()));
+        });
+        told
+    }
+
+    #[test]
+    fn what_is_left_out_for_a_metric_is_not_what_it_is_picked_from() {
+        let seeds =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds/snapshot");
+        let mut seen = 0;
+        for seed in std::fs::read_dir(seeds).unwrap() {
+            let bytes = std::fs::read(seed.unwrap().path()).unwrap();
+            let Ok(whole) = Snapshot::decode(&bytes) else { continue };
+            let bytes = whole.encode().unwrap();
+            let packed = chunk::pack(1, |_| Ok(bytes.clone())).unwrap();
+            let gpu = nvml::metrics().map(|row| row.name);
+            for metric in gpu.chain(HOST_METRICS.iter().map(|row| row.name)) {
+                let mut chunk = Chunk::open(packed.clone(), &unused(&[metric])).unwrap();
+                let part = Snapshot::decode(&chunk.frame(0).unwrap()).unwrap();
+                assert_eq!(told(&part, metric), told(&whole, metric), "{metric}");
+                seen += told(&whole, metric).len();
+            }
+        }
+        assert!(seen > 500, "{seen}");
+    }
+
+    #[test]
+    fn every_metric_of_a_gpu_is_in_a_group() {
+        let known =
+            |name: &str| GROUPS.iter().any(|(_, rows)| rows.iter().any(|row| row.name == name));
+        assert!(nvml::metrics().all(|row| known(row.name)));
     }
 }

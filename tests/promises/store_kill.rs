@@ -20,6 +20,12 @@ const MOST_LOST_MS: u64 = 2000;
 struct Instants(u64);
 
 impl Instants {
+    fn new() -> (u64, Self) {
+        let micros = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_micros();
+        let seed = u64::from(std::process::id()) << 20 | u64::from(micros);
+        (seed, Self(seed))
+    }
+
     fn next(&mut self, below_ms: u64) -> Duration {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -32,14 +38,11 @@ type Tick = (u64, u64);
 
 #[test]
 fn a_daemon_that_is_killed_leaves_a_whole_store_without_the_last_two_seconds_at_most() {
-    let rounds =
-        std::env::var("INFERTOP_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(ROUNDS);
+    let rounds = rounds();
     let gpu_box = GpuBox::of("eight-h100");
     let home = Home::new();
     home.configure("interval_ms = 250\n");
-    let seed = u64::from(std::process::id()) << 20
-        | u64::from(std::time::UNIX_EPOCH.elapsed().unwrap().subsec_micros());
-    let mut instants = Instants(seed);
+    let (seed, mut instants) = Instants::new();
     let (mut known, mut starts, mut seen_in) = (Vec::new(), 0, 0);
     for round in 0..rounds {
         // One in four while it opens the store and moves into a chunk what the last one left.
@@ -52,18 +55,12 @@ fn a_daemon_that_is_killed_leaves_a_whole_store_without_the_last_two_seconds_at_
         }
         let told =
             |what: &str| format!("round {round}, seed {seed}, killed after {after:?}: {what}");
-        let (ticks, daemons) = look(&daemon.store(), &told);
+        let (ticks, daemons) = look(&daemon.store(), &known, &told);
         if let Some(seen_ms) = seen_ms {
             // Nobody sampled before this daemon.
             let newest_ms = ticks.last().map_or(0, |tick| tick.0).max(begin_ms);
             let lost_ms = seen_ms.saturating_sub(newest_ms);
             assert!(lost_ms <= MOST_LOST_MS, "{}", told(&format!("{lost_ms} ms are lost")));
-        }
-        assert!(ticks.starts_with(&known), "{}", told("what was there before is no more"));
-        for two in ticks.windows(2) {
-            // A number follows the one before, or begins anew with a daemon.
-            let follows = two[1].1 == two[0].1 + 1 || two[1].1 == 1;
-            assert!(follows, "{}", told(&format!("a hole: {two:?}")));
         }
         assert!(daemons >= starts, "{}", told("a daemon's start is no more"));
         (known, starts) = (ticks, daemons);
@@ -89,6 +86,54 @@ fn a_daemon_that_is_killed_leaves_a_whole_store_without_the_last_two_seconds_at_
     assert!(exported > Some(known.len()), "{} snapshots are there: {said}", known.len());
 }
 
+/// A minute of snapshots in a tenth of a second: chunks, roll-ups, hours and checkpoints without end,
+/// and the kill falls among them.
+#[test]
+fn a_daemon_that_is_killed_while_it_moves_minutes_loses_nothing_that_it_has_stored() {
+    let program = Path::new(env!("CARGO_BIN_EXE_infertop"));
+    let day = program.with_file_name("examples").join("day");
+    if !day.is_file() {
+        eprintln!("skipped: there is no {}; cargo build --examples makes it", day.display());
+        return;
+    }
+    let rounds = rounds();
+    let gpu_box = GpuBox::of("empty");
+    let home = Home::new();
+    let (seed, mut instants) = Instants::new();
+    let (mut known, mut minutes) = (Vec::new(), 0);
+    for round in 0..rounds {
+        let after = instants.next(3000);
+        let begin = Instant::now();
+        let arguments = ["--sampler-program", day.to_str().unwrap()];
+        let mut daemon = home.spawn(&gpu_box, &mut home.command(&gpu_box, &arguments));
+        let mut kept = 0;
+        while begin.elapsed() < after {
+            if daemon.socket().exists() && daemon.answers() {
+                kept = daemon.json("/v1/self")["store"]["frames_kept"].as_u64().unwrap();
+            }
+            pause();
+        }
+        let samplers = children(daemon.pid());
+        daemon.child.kill().unwrap();
+        daemon.wait();
+        samplers.into_iter().for_each(until_gone);
+        if !daemon.store().exists() {
+            continue;
+        }
+        let told =
+            |what: &str| format!("round {round}, seed {seed}, killed after {after:?}: {what}");
+        let (ticks, _) = look(&daemon.store(), &known, &told);
+        let more = (ticks.len() - known.len()) as u64;
+        assert!(more >= kept, "{}", told(&format!("{kept} were stored, {more} are there")));
+        (known, minutes) = (ticks, minutes + more / 60);
+    }
+    println!("killed {rounds} times in {minutes} minutes of snapshots: {} are there", known.len());
+}
+
+fn rounds() -> u32 {
+    std::env::var("INFERTOP_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(ROUNDS)
+}
+
 /// Starts a daemon and kills it after a while. Also when the newest snapshot was taken that it showed.
 fn kill_after(home: &Home, gpu_box: &GpuBox, after: Duration) -> (Daemon, Option<u64>) {
     let begin = Instant::now();
@@ -111,8 +156,9 @@ fn kill_after(home: &Home, gpu_box: &GpuBox, after: Duration) -> (Daemon, Option
 }
 
 /// Looks through a copy of the store, as it was left: its snapshots in the order in which they were
-/// written, and how many daemons have noted their start.
-fn look(store: &Path, told: &impl Fn(&str) -> String) -> (Vec<Tick>, u64) {
+/// written, which go on without a hole where they were known to end, and how many daemons have noted
+/// their start.
+fn look(store: &Path, known: &[Tick], told: &impl Fn(&str) -> String) -> (Vec<Tick>, u64) {
     // Whoever opens the file mends it; the next daemon shall have to do so itself.
     let copy = tempfile::tempdir().unwrap();
     let file = copy.path().join("infertop.db");
@@ -138,6 +184,12 @@ fn look(store: &Path, told: &impl Fn(&str) -> String) -> (Vec<Tick>, u64) {
     let tail =
         tail.query_map((), |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?)))).unwrap();
     ticks.extend(tail.map(Result::unwrap));
+    assert!(ticks.starts_with(known), "{}", told("what was there before is no more"));
+    for two in ticks.windows(2) {
+        // A number follows the one before, or begins anew with a daemon.
+        let follows = two[1].1 == two[0].1 + 1 || two[1].1 == 1;
+        assert!(follows, "{}", told(&format!("a hole: {two:?}")));
+    }
     (ticks, count(&db, "SELECT count(*) FROM starts"))
 }
 

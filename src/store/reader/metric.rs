@@ -43,7 +43,9 @@ impl Reader {
         if step_ms < MINUTE_MS && length <= MOST_RAW_MS && has_raw()? {
             anyhow::ensure!(values::is_known(metric), no_metric(metric));
             let mut chart = Chart::new(metric, from_ms, to_ms, step_ms)?;
-            self.values(from_ms, to_ms, |at_ms, snapshot| chart.snapshot(at_ms, snapshot))?;
+            self.values(&[metric], from_ms, to_ms, |at_ms, snapshot| {
+                chart.snapshot(at_ms, snapshot);
+            })?;
             return chart.finish();
         }
         let mut chart = Chart::new(metric, from_ms, to_ms, step_ms.max(MINUTE_MS))?;
