@@ -4,7 +4,6 @@
 //! they are compressed, because a fuzzer hardly ever writes what a checksum accepts; snapshots that
 //! are to be packed.
 
-use super::plain;
 use super::unpacker::Unpacker;
 use super::{COLUMNS, Chunk, PLAIN, hash, pack};
 
@@ -69,7 +68,7 @@ pub(super) fn keep_seeds(frames: &[Vec<u8>]) -> std::io::Result<()> {
     whole.extend_from_slice(&chunk);
     std::fs::write(folder.join("columns"), whole)?;
     whole = vec![0, PLAIN];
-    plain::pack(&mut whole, frames.len(), |index| Ok(frames[index].clone())).unwrap();
+    super::plain::pack(&mut whole, frames.len(), |index| Ok(frames[index].clone())).unwrap();
     std::fs::write(folder.join("plain"), whole)?;
     let mut packer = super::packer::Packer::new();
     for frame in frames {
