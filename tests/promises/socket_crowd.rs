@@ -13,8 +13,9 @@ use crate::running_daemon::Daemon;
 use crate::stream::Lines;
 use crate::waiting::{patience, pause, until};
 
-/// What a crowd may cost, whatever it does: a moment for each connection and room around it.
-const MOST_GROWTH_BYTES: u64 = 24 << 20;
+/// What a crowd may cost, whatever it does. With 64 GPUs a moment and its document are 1.4 MB: five
+/// hundred connections with one each would hold 700 MB.
+const MOST_GROWTH_BYTES: u64 = 48 << 20;
 
 /// A crowd at a time: what is measured is what it does to its daemon, not to this machine.
 static ONE: Mutex<()> = Mutex::new(());
@@ -65,7 +66,8 @@ fn withstands(daemon: &Daemon, mut sends: impl FnMut(usize) -> Vec<u8>) {
     let (passed, last) = (began.elapsed(), number(daemon));
     let after = daemon.json("/v1/self");
     assert!(asked > 10, "only {asked} answers");
-    assert!(slowest < Duration::from_millis(250) * patience(), "an answer took {slowest:?}");
+    // The crowd, the daemon and this test share the cores.
+    assert!(slowest < Duration::from_millis(500) * patience(), "an answer took {slowest:?}");
     let interval = interval(daemon);
     let due = u64::try_from(passed.as_millis() / interval.as_millis()).unwrap();
     assert!(last - first + 2 >= due, "{} snapshots in {passed:?}", last - first);

@@ -12,7 +12,9 @@ use super::crowd::{Seats, Standing};
 /// So long a place is waited for: whoever is sent away leaves it a moment later.
 const LEAVES_WITHIN: Duration = Duration::from_millis(100);
 /// How often it is looked whether somebody does not read.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Connections that wait for somebody to leave; more would only look for each other.
+const MOST_WAITING: usize = 16;
 
 /// What a place is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +45,14 @@ pub(super) struct Places {
     seats: Arc<Seats>,
     streams: Arc<Semaphore>,
     past: Arc<Semaphore>,
+    waiting: Semaphore,
 }
 
 impl Places {
     pub(super) fn new(seats: Arc<Seats>) -> Self {
         let of = |kind: Kind| Arc::new(Semaphore::new(kind.most()));
         let (streams, past) = (of(Kind::Stream), of(Kind::Past));
-        Self { seats, streams, past }
+        Self { seats, streams, past, waiting: Semaphore::new(MOST_WAITING) }
     }
 
     /// A place for a connection, free or somebody else's who does not read; `None` when all are in
@@ -68,6 +71,7 @@ impl Places {
     }
 
     async fn wait(&self, kind: Kind, places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+        let _waiting = self.waiting.try_acquire().ok()?;
         let free = async {
             // Those who come later wait behind.
             let mut left = pin!(Arc::clone(places).acquire_owned());
